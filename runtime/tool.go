@@ -94,6 +94,9 @@ type Handlers[In any] struct {
 	Paths func(in In) []PathUse
 	// Meaning weighs this input; nil derives it from the definition.
 	Meaning func(in In) Meaning
+	// Network names the remote target that the input plainly asks for, or is
+	// "". The box is what keeps a run off the network; this explains it early.
+	Network func(in In) string
 	// Timeout is the input's own wish; 0 is the default.
 	Timeout func(in In) time.Duration
 	// Activity says in a few words what the call does, for people.
@@ -124,6 +127,7 @@ type Tool struct {
 	check    func(in any) *Fault
 	paths    func(in any) []PathUse
 	meaning  func(in any) Meaning
+	network  func(in any) string
 	timeout  func(in any) time.Duration
 	activity func(in any) string
 	run      func(ctx context.Context, g *Grant, in any) (Output, error)
@@ -146,6 +150,7 @@ func NewTool[In any](d Definition, h Handlers[In]) *Tool {
 		check:    func(any) *Fault { return nil },
 		paths:    func(any) []PathUse { return nil },
 		meaning:  func(any) Meaning { return d.meaning() },
+		network:  func(any) string { return "" },
 		timeout:  func(any) time.Duration { return 0 },
 		activity: func(any) string { return d.Title },
 		run: func(ctx context.Context, g *Grant, in any) (Output, error) {
@@ -160,6 +165,9 @@ func NewTool[In any](d Definition, h Handlers[In]) *Tool {
 	}
 	if h.Meaning != nil {
 		t.meaning = func(in any) Meaning { return h.Meaning(in.(In)) }
+	}
+	if h.Network != nil {
+		t.network = func(in any) string { return h.Network(in.(In)) }
 	}
 	if h.Timeout != nil {
 		t.timeout = func(in any) time.Duration { return h.Timeout(in.(In)) }
