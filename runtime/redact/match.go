@@ -1,12 +1,15 @@
 package redact
 
+import "bytes"
+
 // A format is a well-known kind of secret: a keyword that tells it apart, and
 // what must follow.
 type format struct {
 	kind     string
 	keywords []string
-	// alone demands that no letter, digit or underscore comes before.
-	alone bool
+	// before, unless nil, says whether the keyword counts behind this text (its
+	// last bytes; empty at the beginning).
+	before func(text []byte) bool
 	// keep leaves the keyword in the text and takes out what match names.
 	keep bool
 	// match looks at the text behind the keyword. What it answers must not
@@ -64,6 +67,25 @@ var (
 	// escaped or its lines indented.
 	classPEM = classOf("azAZ09", "+/= \t\r\n\\")
 )
+
+// alone demands that no letter, digit or underscore comes before, unless it
+// ends an escape.
+func alone(text []byte) bool {
+	return len(text) == 0 || !classWord[text[len(text)-1]] || endsEscape(text)
+}
+
+// outermost is alone, and not within what another keyword of its kind has
+// begun just before: a text made of them would be looked at again for each.
+func outermost(text []byte) bool {
+	if !alone(text) {
+		return false
+	}
+	from := len(text)
+	for from > 0 && classURL64[text[from-1]] {
+		from--
+	}
+	return !bytes.Contains(text[from:], []byte("eyJ"))
+}
 
 // endsEscape tells whether text ends in the escape of a character, as in JSON,
 // in C or in a URL, or in a terminal's colour.

@@ -141,8 +141,8 @@ func (s *stream) scan(from int, end bool) {
 	}
 }
 
-// lookBehind is how far startsWord looks back.
-const lookBehind = 16
+// lookBehind is how much text before a keyword a format may ask for.
+const lookBehind = 64
 
 // behind returns the last bytes before place i, those let go included.
 func (s *stream) behind(i int) []byte {
@@ -153,19 +153,9 @@ func (s *stream) behind(i int) []byte {
 	return all[max(0, len(all)-lookBehind):]
 }
 
-// startsWord tells whether a word may begin at place i: no letter, digit or
-// underscore comes before, unless it ends an escape.
-func (s *stream) startsWord(i int) bool {
-	if i > 0 && !classWord[s.text[i-1]] {
-		return true
-	}
-	b := s.behind(i)
-	return len(b) == 0 || !classWord[b[len(b)-1]] || endsEscape(b)
-}
-
 // try asks the format whether a keyword starts a secret.
 func (s *stream) try(c candidate, end bool) {
-	if c.target.format.alone && !s.startsWord(c.start) {
+	if before := c.target.format.before; before != nil && !before(s.behind(c.start)) {
 		return
 	}
 	m := c.target.format.match(s.text[c.body:], end)
