@@ -97,7 +97,7 @@ func (l *Ledger) Note(_ context.Context, update *runtime.CallUpdate, drafts ...r
 	}
 	followed := false
 	for _, d := range drafts {
-		events, err := encodeDrafts(d.RunID, []runtime.Draft{d})
+		events, err := encodeDrafts(d.RunID, "", []runtime.Draft{d})
 		if err != nil {
 			return err
 		}
@@ -147,8 +147,8 @@ func (op *noteOp) apply(tx *transaction) error {
 	return nil
 }
 
-// Result implements runtime.CallJournal. The drafts come before the event
-// TOOL_CALL_RESULT, which ends the call's events and holds the result.
+// Result implements runtime.CallJournal. TOOL_CALL_RESULT has the place that
+// its draft has, else it comes last; its data is the result in either case.
 func (l *Ledger) Result(ctx context.Context, call runtime.Call, usage runtime.RunUsage, drafts ...runtime.Draft) error {
 	op, err := newResultOp(call, usage, drafts)
 	if err != nil {
@@ -162,6 +162,7 @@ type resultOp struct {
 	usage            runtime.RunUsage
 	events           []encoded
 	result, decision []byte
+	at               int // which of the events is the result
 }
 
 func newResultOp(call runtime.Call, usage runtime.RunUsage, drafts []runtime.Draft) (*resultOp, error) {
@@ -170,7 +171,7 @@ func newResultOp(call runtime.Call, usage runtime.RunUsage, drafts []runtime.Dra
 	}
 	op := &resultOp{call: call, usage: usage}
 	var err error
-	if op.events, err = encodeDrafts(call.RunID, drafts); err != nil {
+	if op.events, err = encodeDrafts(call.RunID, runtime.CallResulted, drafts); err != nil {
 		return nil, err
 	}
 	if op.result, err = encodeData(call.Result); err != nil {
@@ -181,9 +182,11 @@ func newResultOp(call runtime.Call, usage runtime.RunUsage, drafts []runtime.Dra
 			return nil, internal(err)
 		}
 	}
-	op.events = append(op.events, encoded{
-		kind: runtime.CallResulted, callID: call.ToolCallID, trace: call.Trace, data: op.result,
-	})
+	if op.at = indexOf(op.events, runtime.CallResulted); op.at < 0 {
+		op.at = len(op.events)
+		op.events = append(op.events, encoded{kind: runtime.CallResulted, trace: call.Trace})
+	}
+	op.events[op.at].callID, op.events[op.at].data = call.ToolCallID, op.result
 	return op, nil
 }
 
@@ -195,7 +198,7 @@ func (op *resultOp) apply(tx *transaction) error {
 	}
 	started := c.Result.StartedAt != nil
 	finished, err := changed(tx.ctx, tx.stmts.finishCall, c.ToolVersion, blobOrNull(c.EffectiveArguments),
-		blobOrNull(op.decision), op.result, h.seq+int64(len(op.events)), started, started, c.ToolCallID, c.RunID)
+		blobOrNull(op.decision), op.result, h.seq+1+int64(op.at), started, started, c.ToolCallID, c.RunID)
 	if err != nil {
 		return err
 	}

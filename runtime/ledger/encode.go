@@ -3,6 +3,7 @@ package ledger
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/sandboxd/sandboxd/runtime"
 )
@@ -35,17 +36,22 @@ func encodeData(data any) ([]byte, error) {
 	return b, nil
 }
 
-// encodeDrafts encodes the events of one run. The three kinds that the ledger
-// writes itself, once a call or run, are not taken from others.
-func encodeDrafts(runID string, drafts []runtime.Draft) ([]encoded, error) {
+// encodeDrafts encodes the events of one run. The kinds that come once a run or
+// call are taken in no operation but their own, which names its kind as own,
+// and there at most once.
+func encodeDrafts(runID string, own runtime.EventKind, drafts []runtime.Draft) ([]encoded, error) {
 	out := make([]encoded, 0, len(drafts)+1)
+	seen := false
 	for _, d := range drafts {
 		if d.RunID != "" && d.RunID != runID {
 			return nil, internal(fmt.Errorf("event %s of run %q in an operation of run %q", d.Kind, d.RunID, runID))
 		}
 		switch d.Kind {
 		case runtime.RunCreated, runtime.CallRequested, runtime.CallResulted:
-			return nil, internal(fmt.Errorf("event %s is written by the ledger itself", d.Kind))
+			if d.Kind != own || seen {
+				return nil, internal(fmt.Errorf("event %s does not belong into this operation", d.Kind))
+			}
+			seen = true
 		case "":
 			return nil, internal(fmt.Errorf("an event of run %q has no kind", runID))
 		}
@@ -56,6 +62,11 @@ func encodeDrafts(runID string, drafts []runtime.Draft) ([]encoded, error) {
 		out = append(out, encoded{kind: d.Kind, callID: d.ToolCallID, trace: d.Trace, data: data})
 	}
 	return out, nil
+}
+
+// indexOf finds the event of a kind, or -1.
+func indexOf(events []encoded, kind runtime.EventKind) int {
+	return slices.IndexFunc(events, func(e encoded) bool { return e.kind == kind })
 }
 
 func weigh(events []encoded) int {

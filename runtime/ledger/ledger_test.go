@@ -195,7 +195,7 @@ func TestASecondResultIsAnErrorAndChangesNothing(t *testing.T) {
 	require.EqualValues(t, 1, run.Usage.Calls)
 }
 
-func TestWhatTheLedgerWritesItselfIsNotTakenFromOthers(t *testing.T) {
+func TestWhatComesOnceIsTakenWithItsOwnOperationOnly(t *testing.T) {
 	l, _ := fresh(t)
 	ctx := t.Context()
 	require.NoError(t, l.CreateRun(ctx, newRun("run_1")))
@@ -203,8 +203,33 @@ func TestWhatTheLedgerWritesItselfIsNotTakenFromOthers(t *testing.T) {
 		problem(t, l.Note(ctx, nil, note("run_1", "call_1", kind)), runtime.ProblemInternal)
 	}
 	problem(t, l.Note(ctx, nil, runtime.Draft{RunID: "run_1", Kind: runtime.CallStarted, Data: []int{1}}), runtime.ProblemInternal)
+	created := runtime.Draft{RunID: "run_2", Kind: runtime.RunCreated, Data: map[string]any{"by": "me"}}
+	problem(t, l.CreateRun(ctx, newRun("run_2"), created, created), runtime.ProblemInternal)
+	require.NoError(t, l.CreateRun(ctx, newRun("run_2"), created))
+	events, err := l.Events(ctx, "run_2", 0, 0)
+	require.NoError(t, err)
+	require.Len(t, events, 1)
+	require.JSONEq(t, `{"by":"me"}`, string(events[0].Data))
+	problem(t, l.SaveRun(ctx, newRun("run_2"), created), runtime.ProblemInternal)
+
+	c := newCall("run_2", "call_1")
+	_, err = l.Request(ctx, c)
+	require.NoError(t, err)
+	resulted := runtime.Draft{RunID: "run_2", Kind: runtime.CallResulted, Data: map[string]any{"status": "forged"}}
+	problem(t, l.Result(ctx, done(c, true), runtime.RunUsage{}, resulted, resulted), runtime.ProblemInternal)
+	require.NoError(t, l.Result(ctx, done(c, true), runtime.RunUsage{}, resulted,
+		note("run_2", "", runtime.RunStoppedEvent)))
+	events, err = l.Events(ctx, "run_2", 1, 0)
+	require.NoError(t, err)
+	require.Equal(t, []runtime.EventKind{runtime.CallRequested, runtime.CallResulted, runtime.RunStoppedEvent}, kinds(events))
+	require.Contains(t, string(events[1].Data), `"SUCCEEDED"`)
+	require.Equal(t, "call_1", events[1].ToolCallID)
+	report, err := l.Verify(ctx)
+	require.NoError(t, err)
+	require.Empty(t, report.Faults)
+
 	problem(t, l.CreateRun(ctx, newRun("run_1")), runtime.ProblemConflict)
-	_, err := l.Request(ctx, newCall("run_9", "call_1"))
+	_, err = l.Request(ctx, newCall("run_9", "call_1"))
 	problem(t, err, runtime.ProblemNotFound)
 	problem(t, l.SaveRun(ctx, newRun("run_9")), runtime.ProblemNotFound)
 }

@@ -8,22 +8,23 @@ import (
 	"github.com/sandboxd/sandboxd/runtime"
 )
 
-// CreateRun implements runtime.RunJournal. RUN_CREATED, with the run as its
-// data, is the first event; the drafts follow.
+// CreateRun implements runtime.RunJournal. Without a draft of RUN_CREATED, one
+// with the run as its data comes first.
 func (l *Ledger) CreateRun(ctx context.Context, run runtime.Run, drafts ...runtime.Draft) error {
-	op, err := newRunOp(run, drafts)
+	op, err := newRunOp(run, runtime.RunCreated, drafts)
 	if err != nil {
 		return err
 	}
-	created := encoded{kind: runtime.RunCreated, data: op.doc}
-	op.events = append([]encoded{created}, op.events...)
+	if indexOf(op.events, runtime.RunCreated) < 0 {
+		op.events = append([]encoded{{kind: runtime.RunCreated, data: op.doc}}, op.events...)
+	}
 	op.create = true
 	return l.queue.do(ctx, op, true, weigh(op.events)+len(op.doc))
 }
 
 // SaveRun implements runtime.RunJournal.
 func (l *Ledger) SaveRun(ctx context.Context, run runtime.Run, drafts ...runtime.Draft) error {
-	op, err := newRunOp(run, drafts)
+	op, err := newRunOp(run, "", drafts)
 	if err != nil {
 		return err
 	}
@@ -37,12 +38,12 @@ type runOp struct {
 	create bool
 }
 
-func newRunOp(run runtime.Run, drafts []runtime.Draft) (*runOp, error) {
+func newRunOp(run runtime.Run, own runtime.EventKind, drafts []runtime.Draft) (*runOp, error) {
 	if run.RunID == "" {
 		return nil, internal(errors.New("a run has no id"))
 	}
 	run.Spec.Secrets = nil // values are never recorded, whatever the caller forgot
-	events, err := encodeDrafts(run.RunID, drafts)
+	events, err := encodeDrafts(run.RunID, own, drafts)
 	if err != nil {
 		return nil, err
 	}

@@ -32,6 +32,10 @@ type Fault struct {
 	Detail string `json:"detail"`
 }
 
+func (f Fault) String() string {
+	return fmt.Sprintf("%s: run %s: %s", f.Kind, f.RunID, f.Detail)
+}
+
 // FaultKind is a closed list.
 type FaultKind string
 
@@ -81,6 +85,17 @@ func (l *Ledger) Verify(ctx context.Context) (Report, error) {
 		}
 		after = *runID
 	}
+}
+
+// VerifyFile verifies the ledger at path, read-only: another process may be
+// writing it.
+func VerifyFile(ctx context.Context, path string) (Report, error) {
+	l, err := Open(ctx, Config{Path: path, ReadOnly: true})
+	if err != nil {
+		return Report{}, err
+	}
+	report, err := l.Verify(ctx)
+	return report, errors.Join(err, l.Close())
 }
 
 // nextRun is the next run id, in whichever table it still stands.

@@ -1,0 +1,282 @@
+package ledger_test
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sandboxd/sandboxd/runtime"
+	"github.com/sandboxd/sandboxd/runtime/ledger"
+)
+
+func TestResultsAreSyncedAndRequestsNeedNotBe(t *testing.T) {
+	l, _ := fresh(t)
+	for _, synced := range []bool{true, false, true, true, false, false} {
+		got, err := l.PragmaInGroup(t.Context(), "synchronous", synced)
+		require.NoError(t, err)
+		want := "1" // NORMAL
+		if synced {
+			want = "2" // FULL
+		}
+		require.Equal(t, want, got)
+	}
+	mode, err := l.PragmaInGroup(t.Context(), "journal_mode", true)
+	require.NoError(t, err)
+	require.Equal(t, "wal", mode)
+}
+
+// childEnv makes the test binary the service that is killed.
+const childEnv = "LEDGER_TEST_CHILD"
+
+func TestWhatWasAcknowledgedIsThereAfterKill(t *testing.T) {
+	if path := os.Getenv(childEnv); path != "" {
+		serveUntilKilled(t, path)
+		return
+	}
+	for trial := range 5 {
+		path := filepath.Join(t.TempDir(), "ledger.db")
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestWhatWasAcknowledgedIsThereAfterKill$")
+		cmd.Env = append(os.Environ(), childEnv+"="+path)
+		out, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		requested, resulted := map[string]bool{}, map[string]bool{}
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			what, id, _ := strings.Cut(lines.Text(), " ")
+			switch what {
+			case "requested":
+				requested[id] = true
+			case "resulted":
+				resulted[id] = true
+			}
+			if len(resulted) == 20+trial*7 {
+				require.NoError(t, cmd.Process.Kill())
+			}
+		}
+		_ = cmd.Wait() // it was killed
+		require.GreaterOrEqual(t, len(resulted), 20)
+
+		l := open(t, path)
+		report, err := l.Verify(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, report.Faults)
+		for id := range requested {
+			_, err := l.Call(t.Context(), "run_1", id)
+			require.NoError(t, err, "request %s was lost", id)
+		}
+		for id := range resulted {
+			c, err := l.Call(t.Context(), "run_1", id)
+			require.NoError(t, err)
+			require.Equal(t, runtime.CallDone, c.State, "result of %s was lost", id)
+		}
+	}
+}
+
+func serveUntilKilled(t *testing.T, path string) {
+	l, err := ledger.Open(t.Context(), ledger.Config{Path: path})
+	require.NoError(t, err)
+	require.NoError(t, l.CreateRun(t.Context(), newRun("run_1")))
+	for w := range 4 {
+		go func() {
+			for i := 0; ; i++ {
+				c := newCall("run_1", fmt.Sprintf("call_%d_%d", w, i))
+				if _, err := l.Request(context.Background(), c); err != nil {
+					return
+				}
+				fmt.Printf("requested %s\n", c.ToolCallID)
+				_ = l.Note(context.Background(), nil, note("run_1", c.ToolCallID, runtime.CallStarted))
+				if err := l.Result(context.Background(), done(c, true), runtime.RunUsage{}); err != nil {
+					return
+				}
+				fmt.Printf("resulted %s\n", c.ToolCallID)
+			}
+		}()
+	}
+	time.Sleep(time.Minute) // killed long before
+}
+
+func TestAFullDiskIsToldAndLeavesNothingHalfWritten(t *testing.T) {
+	l, path := fresh(t)
+	ctx := t.Context()
+	require.NoError(t, l.CreateRun(ctx, newRun("run_1")))
+	require.NoError(t, whole(ctx, l, "run_1", "call_0"))
+	var pages int
+	require.NoError(t, raw(t, path).QueryRow("PRAGMA page_count").Scan(&pages))
+	require.NoError(t, l.ExecOnWriter(ctx, fmt.Sprintf("PRAGMA max_page_count = %d", pages+4)))
+
+	open := newCall("run_1", "call_1")
+	_, err := l.Request(ctx, open)
+	require.NoError(t, err)
+	big := done(open, true)
+	big.Result.SafeMessage = strings.Repeat("x", 1<<20)
+	require.NoError(t, l.Note(ctx, nil, note("run_1", "call_1", runtime.CallStarted)))
+	problem(t, l.Result(ctx, big, runtime.RunUsage{Calls: 5}), runtime.ProblemStorageFull)
+
+	got, err := l.Call(ctx, "run_1", "call_1")
+	require.NoError(t, err)
+	require.Equal(t, runtime.CallQueued, got.State)
+	run, err := l.Run(ctx, "run_1")
+	require.NoError(t, err)
+	require.EqualValues(t, 1, run.Usage.Calls)
+
+	// The connection was given up and with it the limit: there is space again.
+	require.NoError(t, l.Result(ctx, big, runtime.RunUsage{Calls: 5}))
+	events, err := l.Events(ctx, "run_1", 6, 0)
+	require.NoError(t, err)
+	require.Equal(t, []runtime.EventKind{runtime.CallRequested, runtime.CallStarted, runtime.CallResulted}, kinds(events),
+		"the note was kept through the failure, in its place")
+	report, err := l.Verify(ctx)
+	require.NoError(t, err)
+	require.Empty(t, report.Faults)
+}
+
+func TestOneImpossibleOperationDoesNotHarmItsGroup(t *testing.T) {
+	l, _ := fresh(t)
+	ctx := t.Context()
+	require.NoError(t, l.CreateRun(ctx, newRun("run_1")))
+	art := runtime.ArtifactRef{ID: "art_1", Type: "text/plain", Name: "stdout", CreatedAt: time.Now()}
+	results := make(chan error, 20)
+	for i := range 20 {
+		c := newCall("run_1", fmt.Sprintf("call_%d", i))
+		_, err := l.Request(ctx, c)
+		require.NoError(t, err)
+		c = done(c, true)
+		if i < 2 {
+			c.Result.Artifacts = []runtime.ArtifactRef{art} // one id for two artifacts
+		}
+		go func() { results <- l.Result(ctx, c, runtime.RunUsage{}) }()
+	}
+	failed := 0
+	for range 20 {
+		if err := <-results; err != nil {
+			failed++
+		}
+	}
+	require.Equal(t, 1, failed)
+	calls, err := l.OpenCalls(ctx)
+	require.NoError(t, err)
+	require.Len(t, calls, 1)
+	report, err := l.Verify(ctx)
+	require.NoError(t, err)
+	require.Empty(t, report.Faults)
+}
+
+func TestACancelledRequestThatWasNotTakenNeverHappens(t *testing.T) {
+	l, _ := fresh(t)
+	require.NoError(t, l.CreateRun(t.Context(), newRun("run_1")))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := l.Request(ctx, newCall("run_1", "call_1"))
+	problem(t, err, runtime.ProblemUnavailable)
+	require.ErrorIs(t, err, context.Canceled)
+	calls, err := l.OpenCalls(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, calls)
+}
+
+func TestASecondWriterIsRefused(t *testing.T) {
+	_, path := fresh(t)
+	_, err := ledger.Open(t.Context(), ledger.Config{Path: path})
+	require.ErrorContains(t, err, "another process writes this ledger")
+	_, err = ledger.Open(t.Context(), ledger.Config{})
+	require.Error(t, err)
+}
+
+func TestCloseWritesTheNotesThatWait(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "l.db")
+	l, err := ledger.Open(t.Context(), ledger.Config{Path: path, NoteDelay: time.Hour})
+	require.NoError(t, err)
+	require.NoError(t, l.CreateRun(t.Context(), newRun("run_1")))
+	require.NoError(t, l.Note(t.Context(), nil, note("run_1", "", runtime.RunChanged)))
+	require.NoError(t, l.Close())
+	require.NoError(t, l.Close())
+	events, err := open(t, path).Events(t.Context(), "run_1", 0, 0)
+	require.NoError(t, err)
+	require.Len(t, events, 2)
+}
+
+func TestADatabaseOfANewerProgramIsRefused(t *testing.T) {
+	l, path := fresh(t)
+	require.NoError(t, l.Close())
+	_, err := raw(t, path).Exec("PRAGMA user_version = 99")
+	require.NoError(t, err)
+	for _, readOnly := range []bool{true, false} {
+		_, err = ledger.Open(t.Context(), ledger.Config{Path: path, ReadOnly: readOnly})
+		require.ErrorContains(t, err, "schema version 99")
+	}
+	_, err = ledger.Open(t.Context(), ledger.Config{Path: path + ".no", ReadOnly: true})
+	require.Error(t, err)
+}
+
+func TestADatabaseOfAnotherProgramIsLeftAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "other.db")
+	db := raw(t, path)
+	_, err := db.Exec("CREATE TABLE theirs (a)")
+	require.NoError(t, err)
+	_, err = ledger.Open(t.Context(), ledger.Config{Path: path})
+	require.ErrorContains(t, err, "another program")
+	require.NoError(t, os.WriteFile(path+"2", []byte(strings.Repeat("not a database ", 100)), 0o600))
+	_, err = ledger.Open(t.Context(), ledger.Config{Path: path + "2"})
+	require.Error(t, err)
+}
+
+// TestEveryOlderSchemaIsBroughtUpToDate opens a database as each earlier
+// version of the program left it.
+func TestEveryOlderSchemaIsBroughtUpToDate(t *testing.T) {
+	files := ledger.MigrationFiles()
+	names := migrationNames(t)
+	for version := range len(names) {
+		path := filepath.Join(t.TempDir(), "old.db")
+		older := fstest.MapFS{}
+		for _, n := range names[:version] {
+			b, err := readFile(files, n)
+			require.NoError(t, err)
+			older[n] = &fstest.MapFile{Data: b}
+		}
+		require.NoError(t, ledger.Migrate(t.Context(), path, older))
+		l := open(t, path)
+		require.NoError(t, l.CreateRun(t.Context(), newRun("run_1")))
+		require.NoError(t, whole(t.Context(), l, "run_1", "call_1"))
+	}
+}
+
+func TestAFailedMigrationLeavesTheStepBeforeIt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "l.db")
+	dir := fstest.MapFS{
+		"migrations/0001_a.sql": {Data: []byte("CREATE TABLE a (x)")},
+		"migrations/0002_b.sql": {Data: []byte("CREATE TABLE b (x); INSERT INTO nowhere VALUES (1)")},
+	}
+	require.Error(t, ledger.Migrate(t.Context(), path, dir))
+	require.Equal(t, []string{"a"}, tables(t, raw(t, path)))
+	dir["migrations/0002_b.sql"] = &fstest.MapFile{Data: []byte("CREATE TABLE b (x)")}
+	require.NoError(t, ledger.Migrate(t.Context(), path, dir))
+	require.NoError(t, ledger.Migrate(t.Context(), path, dir), "again does nothing")
+	require.Equal(t, []string{"a", "b"}, tables(t, raw(t, path)))
+	dir["migrations/0004_c.sql"] = &fstest.MapFile{Data: []byte("CREATE TABLE c (x)")}
+	require.ErrorContains(t, ledger.Migrate(t.Context(), path, dir), "number 3")
+}
+
+func tables(t *testing.T, db *sql.DB) (names []string) {
+	t.Helper()
+	rows, err := db.Query("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
+	require.NoError(t, err)
+	defer rows.Close()
+	for rows.Next() {
+		var n string
+		require.NoError(t, rows.Scan(&n))
+		names = append(names, n)
+	}
+	require.NoError(t, rows.Err())
+	return names
+}
