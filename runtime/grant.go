@@ -11,7 +11,7 @@ import (
 // cannot be reached around the kernel.
 type Grant struct {
 	call     *Call
-	tool     *Tool
+	tool     *registered
 	input    any
 	meaning  Meaning
 	timeout  time.Duration

@@ -1,0 +1,77 @@
+package runtime
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/sandboxd/sandboxd/runtime/policy"
+)
+
+// PatchRun changes a run's state, labels or expiry, or narrows its
+// permissions. Errors are *Problem.
+func (k *Kernel) PatchRun(ctx context.Context, runID string, p RunPatch, by string) (Run, error) {
+	r, err := k.live(ctx, runID)
+	if err != nil {
+		return Run{}, err
+	}
+	layer, err := k.checkPatch(p)
+	if err != nil {
+		return Run{}, err
+	}
+	r.mu.Lock()
+	if layer != nil {
+		r.profiles = append(slices.Clone(r.profiles), *layer)
+	}
+	run := applyPatch(&r.run, p)
+	r.mu.Unlock()
+	return run, k.journal.SaveRun(ctx, run, Draft{RunID: runID, Kind: RunChanged, Data: map[string]any{"change": p, "by": by}})
+}
+
+func (k *Kernel) checkPatch(p RunPatch) (*policy.Profile, error) {
+	if p.State != nil && !slices.Contains([]RunState{Planning, Editing, Verifying, Review, Finished}, *p.State) {
+		return nil, invalid("/state", "%q is not one of PLANNING, EDITING, VERIFYING, REVIEW, DONE.", clip(string(*p.State), 80))
+	}
+	if p.ExpiresAt != nil && p.ExpiresAt.After(k.now().Add(k.limits.MaxWall)) {
+		return nil, invalid("/expiresAt", "A run lives at most %s from now.", k.limits.MaxWall)
+	}
+	for name, value := range p.Labels {
+		if name == "" || len(name) > 128 || value != nil && len(*value) > 256 {
+			return nil, invalid("/labels", "A label's name is 1 to 128 bytes long, its value at most 256.")
+		}
+	}
+	if p.Permissions == nil {
+		return nil, nil
+	}
+	layer, err := compileProfile(*p.Permissions)
+	if err != nil {
+		return nil, err
+	}
+	// A switch that the patch leaves out leaves the run's as it is: this layer
+	// then grants it, and the layers below decide.
+	layer.Network = p.Permissions.Network == nil || *p.Permissions.Network
+	return &layer, nil
+}
+
+func applyPatch(run *Run, p RunPatch) Run {
+	if p.State != nil {
+		run.State = *p.State
+	}
+	if p.ExpiresAt != nil {
+		run.ExpiresAt = p.ExpiresAt.UTC().Round(time.Nanosecond)
+	}
+	if p.Permissions != nil {
+		run.Spec.Permissions.Approvals = append(slices.Clone(run.Spec.Permissions.Approvals), p.Permissions.Approvals...)
+	}
+	labels := map[string]string{}
+	for name, value := range run.Spec.Labels {
+		labels[name] = value
+	}
+	for name, value := range p.Labels {
+		if delete(labels, name); value != nil {
+			labels[name] = *value
+		}
+	}
+	run.Spec.Labels = labels
+	return *run
+}

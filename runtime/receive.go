@@ -1,0 +1,96 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/sandboxd/sandboxd/runtime/schema"
+)
+
+// receive records the request before anything else happens, and sets the call
+// on its road. A bound idempotency key leads to the earlier call, on its way
+// or done.
+func (k *Kernel) receive(ctx context.Context, p Proposal) (*flight, error) {
+	run, err := k.live(ctx, p.RunID)
+	if err != nil {
+		return nil, err
+	}
+	call, err := newCall(run, p, k.now())
+	if err != nil {
+		return nil, err
+	}
+	f, err := run.enter(newFlight(run, call, p))
+	if err != nil {
+		return nil, err
+	}
+	prior, err := k.journal.Request(context.WithoutCancel(ctx), call)
+	if err != nil || prior != nil {
+		run.abandon(f)
+		if err != nil {
+			return nil, err
+		}
+		return k.rejoin(run, *prior), nil
+	}
+	if p.CancelWithCaller {
+		context.AfterFunc(ctx, func() { f.stop(&CancelCause{Reason: ReasonClientGone, Grace: -1}) })
+	}
+	go k.carry(f)
+	return f, nil
+}
+
+// rejoin finds the flight of an earlier call with the same key. Between the
+// ledger's answer and the look here it may have landed.
+func (k *Kernel) rejoin(run *liveRun, prior Call) *flight {
+	if prior.State == CallDone {
+		return landed(prior)
+	}
+	if f := run.flight(prior.ToolCallID); f != nil {
+		return f
+	}
+	return k.reload(run, prior)
+}
+
+// reload reads a call that ended a moment ago.
+func (k *Kernel) reload(run *liveRun, prior Call) *flight {
+	ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
+	defer cancel()
+	if call, err := k.journal.Call(ctx, run.id, prior.ToolCallID); err == nil {
+		return landed(call)
+	}
+	return landed(prior)
+}
+
+func newCall(run *liveRun, p Proposal, now time.Time) (Call, error) {
+	args := p.Arguments
+	if len(args) == 0 {
+		args = json.RawMessage("{}")
+	}
+	hash, err := schema.HashJSON(args)
+	if err != nil {
+		// Arguments without a canonical form are refused by check; what was
+		// proposed is hashed as it came.
+		hash = schema.HashBytes(args)
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return Call{}, err
+	}
+	return Call{
+		ToolCallID:     "call_" + id.String(),
+		RunID:          p.RunID,
+		StepID:         p.StepID,
+		ParentCallID:   p.ParentCallID,
+		ToolName:       p.ToolName,
+		ToolVersion:    p.ToolVersion,
+		Arguments:      run.redactJSON(args),
+		ArgumentsHash:  hash,
+		IdempotencyKey: p.IdempotencyKey,
+		RequestedAt:    now,
+		RequestedBy:    p.RequestedBy,
+		Trace:          p.Trace,
+		State:          CallQueued,
+	}, nil
+}
