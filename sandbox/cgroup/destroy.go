@@ -1,0 +1,208 @@
+package cgroup
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/containerd/cgroups/v3/cgroup1"
+	"golang.org/x/sys/unix"
+)
+
+// Destroy kills every process below the run's directories and removes them
+// with all that is below. It is idempotent, and ends with ctx's cause when
+// something there cannot be ended (a process in an uninterruptible sleep).
+func (t *Tree) Destroy(ctx context.Context, run string) error {
+	if !namePattern().MatchString(run) {
+		return fmt.Errorf("cgroup: %q cannot be the name of a run", run)
+	}
+	pause := time.Millisecond
+	for {
+		err := t.rmdir(run)
+		if err == nil {
+			t.prune()
+			return nil
+		}
+		if !errors.Is(err, unix.EBUSY) {
+			return err
+		}
+		if err := t.kill(run); err != nil {
+			return err
+		}
+		// Killed processes leave their cgroup a moment later, and the kernel
+		// offers no event for that which works in all hierarchies.
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("cgroup: %s is still busy: %w", t.Path(run), errors.Join(context.Cause(ctx), err))
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, 100*time.Millisecond)
+	}
+}
+
+// prune removes the owner's directory if no run is left in it. Failing is the
+// normal case.
+func (t *Tree) prune() {
+	for _, dir := range t.dirs("") {
+		_ = unix.Rmdir(dir)
+	}
+}
+
+// rmdir removes the run's directories, the deepest first. What does not exist
+// is well; EBUSY means that there are processes.
+func (t *Tree) rmdir(run string) error {
+	var errs []error
+	for _, dir := range t.dirs(run) {
+		errs = append(errs, removeTree(dir))
+	}
+	return errors.Join(errs...)
+}
+
+// removeTree removes a directory of a cgroup file system. Its files vanish
+// with it and cannot be removed, so only directories are looked at.
+func removeTree(dir string) error {
+	err := unix.Rmdir(dir)
+	if err == nil || err == unix.ENOENT {
+		return nil
+	}
+	// With children the kernel says EBUSY too, on v1 ENOTEMPTY.
+	entries, readErr := os.ReadDir(dir)
+	if errors.Is(readErr, fs.ErrNotExist) {
+		return nil
+	}
+	if readErr != nil {
+		return readErr
+	}
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		if err := removeTree(filepath.Join(dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	if err := unix.Rmdir(dir); err != nil && err != unix.ENOENT {
+		return &os.PathError{Op: "rmdir", Path: dir, Err: err}
+	}
+	return nil
+}
+
+// kill sends SIGKILL to everything below the run's directories. cgroup.kill
+// reaches a whole cgroup2 tree at once, forks included; what is in v1
+// hierarchies alone is frozen first where there is a freezer, so that it cannot
+// fork away.
+func (t *Tree) kill(run string) error {
+	if t.unified != "" {
+		file := filepath.Join(t.unified, t.Path(run), "cgroup.kill")
+		// Kernels before 5.14 do not have it; opening must not create it.
+		if f, err := os.OpenFile(file, os.O_WRONLY, 0); err == nil {
+			_, err = f.WriteString("1")
+			if err := errors.Join(err, f.Close()); err != nil && !errors.Is(err, unix.ENODEV) {
+				return err
+			}
+		}
+	}
+	thaw, err := t.freeze(run)
+	if err != nil {
+		return err
+	}
+	return errors.Join(t.killListed(run), thaw())
+}
+
+// freeze stops the run's processes in the v1 freezer hierarchy. A frozen
+// process takes its SIGKILL when it is thawed.
+func (t *Tree) freeze(run string) (thaw func() error, err error) {
+	dir := t.v1Dir(cgroup1.Freezer, run)
+	state := func(value string) error {
+		err := os.WriteFile(filepath.Join(dir, "freezer.state"), []byte(value), 0)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {
+			return nil
+		}
+		return err
+	}
+	if dir == "" {
+		return func() error { return nil }, nil
+	}
+	return func() error { return state("THAWED") }, state("FROZEN")
+}
+
+// killListed signals every process that a hierarchy lists for the run.
+func (t *Tree) killListed(run string) error {
+	for _, dir := range t.dirs(run) {
+		err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			if err != nil || e.Name() != "cgroup.procs" {
+				return err
+			}
+			return killProcs(path)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// killProcs signals the processes in one cgroup.procs file. A pid can be used
+// again between reading and signalling, so each is held by a pidfd and the file
+// must still list it then.
+func killProcs(file string) error {
+	pids, err := readProcs(file)
+	if err != nil {
+		return err
+	}
+	for pid := range pids {
+		if err := killMember(file, pid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func killMember(file string, pid int) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err == unix.ESRCH || err == unix.EINVAL {
+		return nil
+	}
+	if err != nil {
+		return os.NewSyscallError("pidfd_open", err)
+	}
+	defer unix.Close(fd)
+	still, err := readProcs(file)
+	if err != nil || !still[pid] {
+		return err
+	}
+	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && err != unix.ESRCH {
+		return os.NewSyscallError("pidfd_send_signal", err)
+	}
+	return nil
+}
+
+// readProcs reads a cgroup.procs file; a vanished cgroup has no processes. Pid
+// 0 stands for a process of a foreign pid namespace and cannot be signalled.
+func readProcs(file string) (map[int]bool, error) {
+	raw, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	pids := map[int]bool{}
+	lines := bufio.NewScanner(bytes.NewReader(raw))
+	for lines.Scan() {
+		if pid, err := strconv.Atoi(lines.Text()); err == nil && pid > 0 {
+			pids[pid] = true
+		}
+	}
+	return pids, lines.Err()
+}
