@@ -51,6 +51,10 @@ func (w *Writer) Close() error {
 	return w.err
 }
 
+// Changed tells whether anything was taken out so far. It is true before the
+// first mark is passed on.
+func (w *Writer) Changed() bool { return len(w.s.counts) > 0 }
+
 // Found says what was taken out so far, by kind in order of name.
 func (w *Writer) Found() []Found { return w.s.found() }
 
