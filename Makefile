@@ -12,10 +12,10 @@ ENGINE    := build/engine
 FUZZTIME  ?= 30s
 RACE      := -race
 
-.PHONY: help build agent run demo test unit contract e2e lint vet fmt soak bench fuzz image clean generate
+.PHONY: help build agent run demo test unit contract e2e lint vet fmt soak bench fuzz image service-image clean generate
 
 help: ## list the targets
-	@awk 'BEGIN{FS=":.*## "} /^[a-z0-9-]+:.*## /{printf "  \033[1m%-10s\033[0m %s\n",$$1,$$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN{FS=":.*## "} /^[a-z0-9-]+:.*## /{printf "  \033[1m%-14s\033[0m %s\n",$$1,$$2}' $(MAKEFILE_LIST)
 
 build: agent ## build bin/sandboxd and bin/sandboxd-agent
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/sandboxd ./cmd/sandboxd
@@ -52,6 +52,11 @@ generate: ## make generated files again (seccomp profiles)
 
 image: ## build the base image sandboxd/base from this system's packages
 	images/build.sh base
+
+service-image: build ## build the service's image sandboxd/service (no registry needed)
+	@mkdir -p build
+	@cp -L /etc/ssl/certs/ca-certificates.crt build/ca-certificates.crt
+	docker build --network none -q -t sandboxd/service -f images/service/Dockerfile .
 
 soak: ## kill and crash trials in full number
 	@SANDBOXD_SOAK=1 scripts/test.sh soak
