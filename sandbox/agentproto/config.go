@@ -8,14 +8,14 @@ const Version = 1
 
 // The places of the launch contract, inside the box.
 const (
-	Dir           = "/run/sandboxd"
-	AgentPath     = Dir + "/agent"
-	SocketPath    = Dir + "/agent.sock"
-	TokenPath     = Dir + "/token"
-	Cgroup2Mount  = Dir + "/cgroup/unified"
-	PidsMount     = Dir + "/cgroup/pids"
-	SocketName    = "agent.sock"
-	TokenName     = "token"
+	Dir          = "/run/sandboxd"
+	AgentPath    = Dir + "/agent"
+	SocketPath   = Dir + "/agent.sock"
+	TokenPath    = Dir + "/token"
+	Cgroup2Mount = Dir + "/cgroup/unified"
+	PidsMount    = Dir + "/cgroup/pids"
+	SocketName   = "agent.sock"
+	TokenName    = "token"
 )
 
 // Config is what the service tells the agent about its box, once, in the
@@ -77,6 +77,3 @@ type Welcome struct {
 	// Degraded lists what cannot be enforced here, a sentence each.
 	Degraded []string `cbor:"7,keyasint,omitempty"`
 }
-
-// MaxMessage is the most bytes that the payload of one frame has.
-const MaxMessage = 1 << 20

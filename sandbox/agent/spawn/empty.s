@@ -1,0 +1,1 @@
+// This file lets hooks.go declare functions without bodies.
