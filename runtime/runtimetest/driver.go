@@ -1,0 +1,46 @@
+package runtimetest
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/sandboxd/sandboxd/sandbox"
+	"github.com/sandboxd/sandboxd/sandbox/sandboxtest"
+)
+
+// localDriver hands out boxes without a container.
+type localDriver struct {
+	t testing.TB
+
+	mu    sync.Mutex
+	boxes map[string]sandbox.Box
+}
+
+var _ sandbox.Driver = (*localDriver)(nil)
+
+// Name implements sandbox.Driver.
+func (d *localDriver) Name() string { return "local" }
+
+// Create implements sandbox.Driver.
+func (d *localDriver) Create(_ context.Context, spec sandbox.Spec) (sandbox.Box, error) {
+	box := sandboxtest.NewLocal(d.t)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.boxes[spec.RunID] = box
+	return box, nil
+}
+
+// Reconcile implements sandbox.Driver: local boxes end with their process.
+func (d *localDriver) Reconcile(context.Context, map[string]bool) ([]string, error) {
+	return nil, nil
+}
+
+// Close implements sandbox.Driver.
+func (d *localDriver) Close() error { return nil }
+
+func (d *localDriver) box(runID string) sandbox.Box {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.boxes[runID]
+}
