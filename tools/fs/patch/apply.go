@@ -176,23 +176,29 @@ func (w *writer) block(lines []Line, eightBit bool) error {
 // ending chooses the ending of the j-th added line of a block whose removed
 // lines begin at index from.
 func (w *writer) ending(l Line, j, from int, removed []Line) string {
-	file := w.body.lines
 	switch {
 	case w.exact:
 		return l.end()
 	case len(removed) > 0:
 		k := min(j, len(removed)-1)
-		end := file[from+k].End
+		end := w.body.lines[from+k].End
 		if end == text.None && removed[k].NoEnd {
-			return w.body.dominant // the patch knew, and adds the newline
+			return w.near(from + k) // the patch knew, and adds the newline
 		}
 		return end
-	case from > 0 && file[from-1].End != text.None:
-		return file[from-1].End
-	case from == 0 && len(file) > 0 && file[0].End != text.None:
-		return file[0].End
-	case len(file) == 0:
+	case len(w.body.lines) == 0:
 		return l.end() // a new or empty file takes the patch's own
+	}
+	return w.near(from)
+}
+
+// near is the ending of the line before this index of the old file, else of
+// the line at it, else what most lines have.
+func (w *writer) near(at int) string {
+	for _, i := range []int{at - 1, at} {
+		if i >= 0 && i < len(w.body.lines) && w.body.lines[i].End != text.None {
+			return w.body.lines[i].End
+		}
 	}
 	return w.body.dominant
 }
@@ -214,6 +220,9 @@ func (w *writer) finish() error {
 	for i := range w.out[:max(0, len(w.out)-1)] {
 		if w.out[i].End == text.None {
 			w.out[i].End = w.body.dominant
+			if i > 0 {
+				w.out[i].End = w.out[i-1].End
+			}
 			w.result.Notes = append(w.result.Notes, fmt.Sprintf("line %d had no newline at its end and got one", i+1))
 		}
 	}

@@ -14,6 +14,7 @@ type body struct {
 	mark     bool // a UTF-8 byte order mark stood before the first line
 	lines    []text.Line
 	dominant string
+	searched int // places tried so far, of all hunks
 }
 
 // newBody takes a file apart. UTF-16 that would not come back the same is
@@ -50,11 +51,14 @@ func (b *body) with(lines []text.Line) []byte {
 // takeMark makes the byte order mark part of the first line where a patch
 // spells it out, as git's diffs do.
 func (b *body) takeMark(hunks []Hunk) {
-	if !b.mark || len(b.lines) == 0 {
+	if !b.mark {
 		return
 	}
 	for _, h := range hunks {
 		if old := h.old(); len(old) > 0 && h.OldStart <= 1 && strings.HasPrefix(old[0].Text, text.BOM) {
+			if len(b.lines) == 0 {
+				b.lines = []text.Line{{}}
+			}
 			b.lines[0].Raw = append([]byte(text.BOM), b.lines[0].Raw...)
 			b.mark = false
 			return

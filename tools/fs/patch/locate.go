@@ -19,6 +19,11 @@ func (b *body) locate(f File, number int, h Hunk) (place, *MismatchError) {
 	if h.OldStart >= 0 && b.fits(h, old, stated) {
 		return place{at: stated, n: len(old)}, nil
 	}
+	if b.searched += len(b.lines); b.searched > maxSearched {
+		e := mismatch(f, number, h, ReasonNoMatch)
+		e.Message = fmt.Sprintf("hunk %d is not at the line of %q that its header states, and too many hunks are misplaced to look for all of them. Make the patch from the file as it is.", number, f.Path())
+		return place{}, e
+	}
 	var found []int
 	for at := 0; at+len(old) <= len(b.lines); at++ {
 		if b.fits(h, old, at) {
@@ -120,6 +125,10 @@ func (b *body) applied(h Hunk) (int, bool) {
 	}
 	return h.OldStart - 1, b.matches(made, h.OldStart-1, false)
 }
+
+// maxSearched bounds the places that are tried for all misplaced hunks of a
+// file.
+const maxSearched = 100_000_000
 
 // maxComparisons bounds the search for the nearest place.
 const maxComparisons = 20_000_000
