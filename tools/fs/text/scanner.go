@@ -55,6 +55,7 @@ func (s *Scanner) utf8(p []byte) {
 	if s.invalid && s.multi {
 		return
 	}
+	end := s.bytes + int64(len(p))
 	if len(s.carry) > 0 {
 		p = append(s.carry, p...)
 		s.carry = nil
@@ -72,7 +73,7 @@ func (s *Scanner) utf8(p []byte) {
 		if r == utf8.RuneError && size == 1 {
 			s.invalid = true
 		} else {
-			s.multi = s.multi || s.bytes > 0 || r != '\uFEFF'
+			s.multi = s.multi || r != '\uFEFF' || int64(len(p)) < end
 		}
 		p = p[size:]
 	}
