@@ -220,3 +220,15 @@ func (t *Tree) Runs() ([]string, error) {
 	slices.Sort(runs)
 	return slices.Compact(runs), nil
 }
+
+// CountsSwap tells whether the kernel counts swap, so that a limit for memory
+// and swap together can be set. The run's directories exist.
+func (t *Tree) CountsSwap(run string) bool {
+	d := t.Dirs(run)
+	file := filepath.Join(d.Memory, "memory.memsw.limit_in_bytes")
+	if t.mode == V2 {
+		file = filepath.Join(d.Unified, "memory.swap.max")
+	}
+	_, err := os.Stat(file)
+	return err == nil
+}

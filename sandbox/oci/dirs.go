@@ -1,0 +1,69 @@
+package oci
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/sandboxd/sandboxd/sandbox/agentproto"
+)
+
+// boxDirs are a box's directories on the host, all below boxes/<run>, which
+// only root may enter.
+type boxDirs struct {
+	root      string
+	workspace string
+	// run is the agent's directory of the launch contract.
+	run    string
+	bundle string
+	// skeleton is the box's root directory, in its bundle.
+	skeleton string
+}
+
+func (d *Driver) dirsOf(run string) boxDirs {
+	root := filepath.Join(d.boxesDir(), run)
+	bundle := filepath.Join(root, "bundle")
+	return boxDirs{
+		root: root, workspace: filepath.Join(root, "workspace"), run: filepath.Join(root, "run"),
+		bundle: bundle, skeleton: filepath.Join(bundle, "rootfs"),
+	}
+}
+
+// make makes the directories. fs.ErrExist means that the run has a box.
+func (b boxDirs) make(u *undo) error {
+	if err := os.Mkdir(b.root, 0o700); err != nil {
+		return err
+	}
+	u.push(func(context.Context) error { return os.RemoveAll(b.root) })
+	for _, dir := range []string{b.workspace, b.run, filepath.Join(b.run, "cgroup"), b.bundle, b.skeleton} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return fmt.Errorf("make the box's directories: %w", err)
+		}
+	}
+	if err := os.Chmod(b.skeleton, 0o755); err != nil {
+		return err
+	}
+	// Mkdir's mode passes through the service's umask.
+	if err := os.Chmod(b.workspace, 0o755); err != nil {
+		return err
+	}
+	return os.Chown(b.workspace, commandUser, commandUser)
+}
+
+// fillRun puts a new token where the agent looks for it, and makes the mount
+// points that the launch contract names.
+func (b boxDirs) fillRun() (token string, err error) {
+	for _, target := range []string{agentproto.Cgroup2Mount, agentproto.PidsMount} {
+		if err := os.Mkdir(filepath.Join(b.run, strings.TrimPrefix(target, agentproto.Dir)), 0o700); err != nil {
+			return "", err
+		}
+	}
+	if err := os.WriteFile(filepath.Join(b.run, filepath.Base(agentproto.AgentPath)), nil, 0o700); err != nil {
+		return "", err
+	}
+	token = rand.Text()
+	return token, os.WriteFile(filepath.Join(b.run, agentproto.TokenName), []byte(token), 0o600)
+}
