@@ -63,7 +63,7 @@ build() {
     [ ${#sources[@]} -gt 0 ] || die "this machine's apt has no Debian or Ubuntu source; see sources.list(5)"
     host_apt >"$work/apt.conf"
     say "[1/2] unpacking and setting up the packages of sandboxd/$name ($codename, $architecture); this takes a minute"
-    mmdebstrap --quiet --variant=essential --architectures="$architecture" --include="$include" \
+    mmdebstrap --quiet --skip=output/dev --variant=essential --architectures="$architecture" --include="$include" \
         --aptopt="$work/apt.conf" \
         --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
         --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright' \
