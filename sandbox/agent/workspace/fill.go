@@ -3,6 +3,7 @@ package workspace
 import (
 	"errors"
 	"io"
+	"strings"
 
 	"github.com/sandboxd/sandboxd/sandbox"
 	"golang.org/x/sys/unix"
@@ -69,6 +70,9 @@ func (p place) fillDir(mode uint32) error {
 func (p place) fillFile(mode uint32, content io.Reader) error {
 	if mode == 0 {
 		mode = newFileMode
+	}
+	if content == nil {
+		content = strings.NewReader("")
 	}
 	temp, _, _, err := p.stage(content, mode)
 	if err != nil {

@@ -1,0 +1,279 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+
+	"github.com/sandboxd/sandboxd/sandbox"
+	"golang.org/x/sys/unix"
+)
+
+// slots are the places in which commands run side by side.
+type slots struct {
+	box  *box
+	free chan *slot
+	all  []*slot
+	pids int64 // limit of one command, 0 if none is set
+	mark bool  // commands can be marked by a group
+}
+
+// slot is a thread, with its cgroups, for one command at a time.
+type slot struct {
+	slots *slots
+	index int
+	jobs  chan func()
+	pids  *pidsGroup // v1; nil if none
+
+	group *group // cgroup2; nil if none
+	made  int    // groups made so far
+	gid   int    // the marker in use
+	kept  map[int]bool
+}
+
+// newSlots makes the slots with the strongest means that the box has, and
+// fills in the welcome.
+func newSlots(b *box) (*slots, error) {
+	s := &slots{box: b, free: make(chan *slot, b.cfg.Commands)}
+	pids, err := pidsShare(b.cfg.BoxPids, b.cfg.PidsPerCommand, b.cfg.Commands)
+	if err != nil {
+		return nil, err
+	}
+	v2pids := b.cfg.Cgroup2Dir != "" && delegatePids(b.cfg.Cgroup2Dir)
+	if b.cfg.PidsCgroupDir != "" || v2pids {
+		s.pids = pids
+	}
+	for i := range b.cfg.Commands {
+		sl := &slot{slots: s, index: i, jobs: make(chan func()), kept: map[int]bool{}}
+		if err := sl.open(); err != nil {
+			return nil, errors.Join(err, s.close())
+		}
+		s.all = append(s.all, sl)
+		s.free <- sl
+	}
+	s.mark = b.cfg.Cgroup2Dir == "" && canMark()
+	s.describe(v2pids)
+	return s, nil
+}
+
+// pidsShare returns the limit of one command. Invariant: all commands at their
+// limits leave the agent its own threads.
+func pidsShare(boxPids, wanted int64, commands int) (int64, error) {
+	if boxPids <= 0 {
+		return max(wanted, 0), nil
+	}
+	rest := boxPids - agentPids - int64(commands)
+	share := rest / int64(commands)
+	if wanted > 0 {
+		share = wanted
+	}
+	if share < 1 || share*int64(commands) > rest {
+		return 0, &sandbox.Error{Kind: sandbox.KindInvalid, Message: fmt.Sprintf(
+			"A box of %d pids cannot give %d commands %d pids each: the agent needs %d of its own.",
+			boxPids, commands, max(share, 1), agentPids+commands)}
+	}
+	return share, nil
+}
+
+// delegatePids turns the pids controller on below a cgroup2 directory, where
+// that is possible.
+func delegatePids(dir string) bool {
+	return os.WriteFile(dir+"/cgroup.subtree_control", []byte("+pids"), 0) == nil
+}
+
+func (s *slots) describe(v2pids bool) {
+	b := s.box
+	w := &b.welcome
+	w.PidsPerCommand = s.pids
+	switch {
+	case b.cfg.Cgroup2Dir != "" && b.cfg.PidsCgroupDir != "":
+		w.CgroupMode, w.KillStep = "hybrid", "cgroup.kill"
+	case b.cfg.Cgroup2Dir != "":
+		w.CgroupMode, w.KillStep = "cgroup2", "cgroup.kill"
+	case b.cfg.PidsCgroupDir != "":
+		w.CgroupMode, w.KillStep = "pids-v1", "stop-walk"
+	default:
+		w.CgroupMode, w.KillStep = "none", "stop-walk"
+	}
+	if b.cfg.PidsCgroupDir == "" && !v2pids {
+		b.degrade("The pids limit is shared: a command that uses it up takes the box with it.")
+	}
+	if b.cfg.Cgroup2Dir == "" && !s.mark {
+		b.degrade("Commands are told apart by session and descent only: a daemon may outlive its command.")
+	}
+}
+
+// open makes the slot's thread and cgroups.
+func (sl *slot) open() error {
+	cfg := sl.slots.box.cfg
+	if cfg.PidsCgroupDir != "" {
+		var err error
+		if sl.pids, err = newPidsGroup(cfg.PidsCgroupDir, sl.index, sl.slots.pids); err != nil {
+			return err
+		}
+	}
+	ready := make(chan error)
+	go sl.run(ready)
+	if err := <-ready; err != nil {
+		return err
+	}
+	return sl.freshGroup()
+}
+
+// run is the slot's thread: what it clones is its own child and inherits its
+// pids group.
+func (sl *slot) run(ready chan<- error) {
+	runtime.LockOSThread() // never unlocked: the thread has joined a cgroup
+	if sl.pids != nil {
+		if err := sl.pids.join(); err != nil {
+			ready <- err
+			return
+		}
+	}
+	ready <- nil
+	for job := range sl.jobs {
+		job()
+	}
+}
+
+// freshGroup gives the slot a cgroup2 directory that may be cloned into.
+func (sl *slot) freshGroup() error {
+	dir := sl.slots.box.cfg.Cgroup2Dir
+	if dir == "" {
+		return nil
+	}
+	if sl.group != nil && !sl.group.killed && sl.group.empty() {
+		return nil
+	}
+	if sl.group != nil {
+		// With children that were to be kept it stays, and goes with the box.
+		_ = sl.group.remove()
+		sl.group = nil
+	}
+	sl.made++
+	g, err := newGroup(fmt.Sprintf("%s/cmd-%d-%d", dir, sl.index, sl.made))
+	if err != nil {
+		return err
+	}
+	sl.group = g
+	if sl.pids == nil && sl.slots.pids > 0 {
+		return os.WriteFile(g.path+"/pids.max", []byte(strconv.FormatInt(sl.slots.pids, 10)), 0)
+	}
+	return nil
+}
+
+// refusals returns the counter of forks that the pids limit refused.
+func (sl *slot) refusals() int64 {
+	switch {
+	case sl.pids != nil:
+		return counter{sl.pids.events, "max "}.read()
+	case sl.group != nil && sl.slots.pids > 0:
+		f, err := os.Open(sl.group.path + "/pids.events")
+		if err != nil {
+			return 0
+		}
+		defer f.Close()
+		return counter{f, "max "}.read()
+	}
+	return 0
+}
+
+// firstMarker and markers bound the groups that mark commands. They lie below
+// 65536, which is as far as user namespaces usually map, and above what
+// distributions give out.
+const (
+	firstMarker = 62000
+	markers     = 3000
+)
+
+// marker returns the next group of this slot that no kept child carries.
+func (sl *slot) marker() int {
+	step := sl.slots.box.cfg.Commands
+	for {
+		sl.gid += step
+		if sl.gid < firstMarker || sl.gid >= firstMarker+markers {
+			sl.gid = firstMarker + sl.index
+		}
+		if !sl.kept[sl.gid] {
+			return sl.gid
+		}
+	}
+}
+
+// canMark tries the marker on a thread of its own.
+func canMark() bool {
+	ok := make(chan bool)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread's groups are changed
+		ok <- setgroups([]uint32{firstMarker}) == nil
+	}()
+	return <-ok
+}
+
+func (s *slots) close() error {
+	var errs []error
+	for _, sl := range s.all {
+		close(sl.jobs)
+		if sl.group != nil {
+			if err := sl.group.remove(); err != nil && !errors.Is(err, unix.ENOENT) {
+				errs = append(errs, err)
+			}
+		}
+		if sl.pids != nil {
+			sl.pids.close()
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// pidsGroup is a slot's directory in the v1 pids hierarchy.
+type pidsGroup struct {
+	path   string
+	max    string
+	events *os.File
+}
+
+// newPidsGroup makes the directory. Its limit holds the slot's thread too.
+func newPidsGroup(parent string, index int, limit int64) (*pidsGroup, error) {
+	p := &pidsGroup{path: fmt.Sprintf("%s/cmds/%d", parent, index), max: "max"}
+	if limit > 0 {
+		p.max = strconv.FormatInt(limit+1, 10)
+	}
+	if err := os.MkdirAll(p.path, 0o755); err != nil {
+		return nil, err
+	}
+	if err := p.setMax(p.max); err != nil {
+		return nil, err
+	}
+	var err error
+	p.events, err = os.Open(p.path + "/pids.events")
+	return p, err
+}
+
+func (p *pidsGroup) setMax(v string) error {
+	return os.WriteFile(p.path+"/pids.max", []byte(v), 0)
+}
+
+// join moves the calling thread alone.
+func (p *pidsGroup) join() error {
+	return os.WriteFile(p.path+"/tasks", []byte(strconv.Itoa(unix.Gettid())), 0)
+}
+
+// freeze refuses all forks, or allows them again.
+func (p *pidsGroup) freeze(stop bool) {
+	v := p.max
+	if stop {
+		v = "0"
+	}
+	// Without it the walk still converges, only slower.
+	_ = p.setMax(v)
+}
+
+func (p *pidsGroup) close() {
+	p.events.Close()
+	// The thread leaves it when it ends, a moment later: the directory goes
+	// with the box's.
+	_ = unix.Rmdir(p.path)
+}
