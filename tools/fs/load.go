@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 
 	"github.com/sandboxd/sandboxd/runtime"
 	"github.com/sandboxd/sandboxd/sandbox"
@@ -64,3 +65,6 @@ func baseRequired(path string) *runtime.Fault {
 		Structured: nameOf(path),
 	}
 }
+
+// asBoxError finds what a box refused with.
+func asBoxError(err error) (*sandbox.Error, bool) { return errors.AsType[*sandbox.Error](err) }

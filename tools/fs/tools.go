@@ -20,7 +20,8 @@ const (
 // Tools are the tools of this package.
 func Tools() []*runtime.Tool {
 	return []*runtime.Tool{
-		readTool(), listTool(), writeTool(), patchTool(),
+		readTool(), listTool(), statTool(),
+		writeTool(), editTool(), patchTool(), deleteTool(), moveTool(),
 	}
 }
 
