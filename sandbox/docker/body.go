@@ -115,7 +115,10 @@ func (p plan) tmpfs() map[string]string {
 }
 
 func (p plan) mounts() []mount.Mount {
-	mounts := []mount.Mount{p.agent, p.workspace}
+	mounts := []mount.Mount{p.workspace}
+	if p.agent.Target != "" {
+		mounts = append(mounts, p.agent)
+	}
 	if p.runDir != "" {
 		mounts = append(mounts, bind(p.runDir, agentproto.Dir, false))
 	}

@@ -61,8 +61,10 @@ type Driver struct {
 	mu        sync.Mutex
 	transport Transport
 
-	// agentVolume makes sure of the volume with the agent, once.
-	agentVolume sync.Mutex
+	// agentVolume guards the name of the volume with the agent, "" until the
+	// first box needs it.
+	agentVolume     sync.Mutex
+	agentVolumeMade string
 }
 
 // aboutEngine is what the engine says of itself, asked once.

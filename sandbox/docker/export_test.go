@@ -1,6 +1,8 @@
 package docker
 
 import (
+	"context"
+
 	"github.com/docker/docker/api/types/container"
 
 	"github.com/sandboxd/sandboxd/sandbox"
@@ -26,3 +28,6 @@ func RequestFor(spec sandbox.Spec) (*container.Config, *container.HostConfig, er
 		cgroups:      map[string]string{agentproto.Cgroup2Mount: "/sys/fs/cgroup/unified" + parent, agentproto.PidsMount: "/sys/fs/cgroup/pids" + parent},
 	}.request()
 }
+
+// NewOn is New on an engine of the test's.
+func NewOn(ctx context.Context, cfg Config, e engine) (*Driver, error) { return newDriver(ctx, cfg, e) }

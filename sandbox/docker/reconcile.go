@@ -50,7 +50,9 @@ func (d *Driver) sweepContainers(ctx context.Context, keep, gone map[string]bool
 			errs = append(errs, err)
 			continue
 		}
-		gone[run] = true
+		if run != fillRun {
+			gone[run] = true
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -168,6 +168,7 @@ func (s *suite) readOnly(t *testing.T) {
 	require.NoError(t, os.Chmod(host, 0o777))
 	given := filepath.Join(host, "given")
 	require.NoError(t, os.WriteFile(given, []byte("given"), 0o666))
+	require.NoError(t, os.Chmod(given, 0o666))
 	d := s.driver(t)
 	box, _ := s.create(t, d, func(spec *sandbox.Spec) {
 		spec.Workspace = sandbox.Workspace{ReadOnly: true, HostDir: host}
