@@ -81,3 +81,14 @@ func BenchmarkHostileOutput(b *testing.B) {
 		})
 	}
 }
+
+func BenchmarkNewManyValues(b *testing.B) {
+	values := map[string]string{}
+	for i := range 10 {
+		values[fmt.Sprintf("S%d", i)] = alnum64[i:] + alnum64[:i] // no common beginnings
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		redact.New(redact.Config{KnownFormats: true, Values: values})
+	}
+}
