@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -227,3 +228,18 @@ func sh(script string) sandbox.Command {
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }
+
+// hostProcesses lists the machine's processes with exactly this command line.
+func hostProcesses(t testing.TB, line string) []string {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	require.NoError(t, err)
+	want := strings.ReplaceAll(line, " ", "\x00") + "\x00"
+	var found []string
+	for _, e := range entries {
+		if data, err := os.ReadFile("/proc/" + e.Name() + "/cmdline"); err == nil && string(data) == want {
+			found = append(found, e.Name())
+		}
+	}
+	return found
+}
