@@ -61,6 +61,7 @@ func TestKnownFormatsAreTakenOut(t *testing.T) {
 			got, found := r.String(c.text)
 			require.Equal(t, c.want, got)
 			require.Equal(t, []redact.Found{{Kind: c.kind, Count: 1}}, found)
+			require.Equal(t, c.want, byteByByte(t, r, c.text))
 		})
 	}
 }
@@ -79,7 +80,20 @@ func TestTextThatOnlyLooksLikeASecretIsLeftAlone(t *testing.T) {
 		got, found := r.String(text)
 		require.Equal(t, text, got)
 		require.Empty(t, found)
+		require.Equal(t, text, byteByByte(t, r, text))
 	}
+}
+
+func byteByByte(t *testing.T, r *redact.Redactor, text string) string {
+	t.Helper()
+	var out bytes.Buffer
+	w := r.Writer(&out)
+	for i := range len(text) {
+		_, err := w.Write([]byte(text[i : i+1]))
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Close())
+	return out.String()
 }
 
 func TestHostPathsAreTakenOutUpToTheirEnd(t *testing.T) {
