@@ -51,7 +51,7 @@ func (op *requestOp) apply(tx *transaction) error {
 	}
 	inserted, err := changed(tx.ctx, tx.stmts.insertCall,
 		c.ToolCallID, c.RunID, c.StepID, c.ParentCallID, c.ToolName, c.ToolVersion, []byte(args),
-		c.ArgumentsHash, c.IdempotencyKey, c.RequestedAt.UnixNano(), c.RequestedBy,
+		c.ArgumentsHash, c.IdempotencyKey, tx.nanos(c.RequestedAt), c.RequestedBy,
 		c.Trace, string(state), c.IdempotencyKey != "", h.seq+1)
 	if err != nil {
 		return err
@@ -211,7 +211,7 @@ func (op *resultOp) apply(tx *transaction) error {
 	h.spend(op.usage)
 	for _, a := range c.Result.Artifacts {
 		_, err := tx.stmts.insertArtifact.ExecContext(tx.ctx, a.ID, c.RunID, c.ToolCallID, a.Type, a.Name,
-			a.Bytes, a.SHA256, a.Description, a.CreatedAt.UnixNano())
+			a.Bytes, a.SHA256, a.Description, tx.nanos(a.CreatedAt))
 		if err != nil {
 			return err
 		}

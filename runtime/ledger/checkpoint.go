@@ -11,21 +11,18 @@ import (
 // errBadConn makes database/sql throw a connection away.
 var errBadConn = driver.ErrBadConn
 
-// maxWALPages is how long the write-ahead log may grow (64 MiB of 4 KiB pages)
-// before the writer itself stops to move it.
-const maxWALPages = 16 << 10
-
 // checkpointer moves the write-ahead log into the database beside the writer,
 // so that no call waits for it: SQLite's own automatic checkpoint would run
 // within somebody's commit. It is passive, that is, it hinders neither writer
-// nor readers. Because a busy writer may append faster than it moves, the
-// writer does it itself once the log has become long.
+// nor readers. Because a busy writer appends while it moves, the writer moves
+// the short rest between two groups; only then does the log start over, which
+// keeps it small and its file from growing.
 type checkpointer struct {
 	db    *sql.DB
 	log   *slog.Logger
 	every int
 	since int         // operations since the last signal; the writer's
-	long  atomic.Bool // the log is too long
+	rest  atomic.Bool // the writer is to move the rest
 	wake  chan struct{}
 	done  chan struct{}
 }
@@ -41,14 +38,15 @@ func (c *checkpointer) start() {
 	go func() {
 		defer close(c.done)
 		for range c.wake {
-			c.long.Store(c.run(context.Background(), c.db))
+			c.run(context.Background(), c.db)
+			c.rest.Store(true) // it cannot tell what was appended meanwhile
 		}
 	}()
 }
 
 // wrote counts what the writer committed on conn.
 func (c *checkpointer) wrote(ctx context.Context, conn *sql.Conn, operations int) {
-	if c.long.CompareAndSwap(true, false) {
+	if c.rest.CompareAndSwap(true, false) {
 		c.run(ctx, conn)
 	}
 	if c.since += operations; c.since < c.every {
@@ -65,17 +63,14 @@ type rowQuerier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// run moves what can be moved now, and tells whether the log is too long and
-// could not be moved whole. A failure loses nothing, as the log keeps what was
-// not moved, and the next run tries again.
-func (c *checkpointer) run(ctx context.Context, db rowQuerier) (long bool) {
+// run moves what can be moved now. A failure loses nothing, as the log keeps
+// what was not moved, and the next run tries again.
+func (c *checkpointer) run(ctx context.Context, db rowQuerier) {
 	var busy, pages, moved int
 	row := db.QueryRowContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
 	if err := row.Scan(&busy, &pages, &moved); err != nil {
 		c.log.Warn("ledger checkpoint failed", "error", err)
-		return false
 	}
-	return pages > maxWALPages && moved < pages
 }
 
 func (c *checkpointer) stop() {

@@ -33,7 +33,7 @@ type Config struct {
 	// Readers bounds the connections of the read pool; 0 is 4.
 	Readers int
 	// CheckpointOps is after how many operations the write-ahead log is moved
-	// into the database; 0 is 2,000.
+	// into the database; 0 is 1,000.
 	CheckpointOps int
 }
 
@@ -51,7 +51,7 @@ func (c Config) withDefaults() Config {
 		c.Readers = 4
 	}
 	if c.CheckpointOps <= 0 {
-		c.CheckpointOps = 2000
+		c.CheckpointOps = 1000
 	}
 	return c
 }

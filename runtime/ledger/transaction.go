@@ -111,3 +111,11 @@ func (tx *transaction) saveHeads() error {
 	}
 	return nil
 }
+
+// nanos is a time as it is stored; an unset one is the operation's.
+func (tx *transaction) nanos(t time.Time) int64 {
+	if t.IsZero() {
+		t = tx.at
+	}
+	return t.UnixNano()
+}

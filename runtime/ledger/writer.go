@@ -9,7 +9,7 @@ import (
 	"os"
 	"time"
 
-	_ "modernc.org/sqlite" // registers the driver "sqlite"
+	"modernc.org/sqlite" // it also registers the driver "sqlite"
 )
 
 // retryDelay is how long notes wait after the database failed, when nothing
@@ -39,6 +39,11 @@ func openWriter(ctx context.Context, l *Ledger) (*writer, error) {
 	w := &writer{
 		config: l.config, log: l.config.Logger, followers: &l.followers,
 		heads: make(map[string]*head), done: make(chan struct{}),
+	}
+	// fdatasync writes all that a commit needs and spares the journal of the file
+	// system a timestamp. Systems that do not have it keep fsync.
+	if _, err := sqlite.Fdatasync(true); err != nil && !errors.Is(err, sqlite.ErrFdatasyncUnavailable) {
+		return nil, fmt.Errorf("ledger: %w", err)
 	}
 	// The file is made here for its mode; SQLite gives -wal and -shm the same.
 	f, err := os.OpenFile(w.config.Path, os.O_CREATE|os.O_RDWR, 0o600)
