@@ -59,10 +59,7 @@ func acceptWeight(ranges, offer string) float64 {
 }
 
 // writeJSON answers with a document.
-func (s *service) writeJSON(w http.ResponseWriter, r *http.Request, status int, doc any) error {
-	if _, err := negotiate(r, typeJSON); err != nil {
-		return err
-	}
+func (s *service) writeJSON(w http.ResponseWriter, status int, doc any) error {
 	raw, err := encode(doc)
 	if err != nil {
 		return err

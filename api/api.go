@@ -79,18 +79,18 @@ func New(cfg Config) http.Handler {
 	}
 	r := chi.NewRouter()
 	r.Use(s.begin, s.guardPanic, newHostGuard(cfg.Address, cfg.AllowedHosts).check, middleware.GetHead)
-	r.NotFound(s.handle(noRoute))
-	r.MethodNotAllowed(s.handle(wrongMethod))
-	r.Get("/healthz", s.handle(s.healthz))
-	r.Get("/readyz", s.handle(s.readyz))
+	r.NotFound(handle(noRoute))
+	r.MethodNotAllowed(handle(wrongMethod))
+	r.Get("/healthz", handleJSON(s.healthz))
+	r.Get("/readyz", handleJSON(s.readyz))
 	r.Route("/v1", func(r chi.Router) {
 		r.Use(s.authenticate)
-		r.Get("/codes", s.handle(s.listCodes))
-		r.Get("/tools", s.handle(s.listTools))
-		r.Get("/artifacts/{artifactId}", s.handle(s.artifactContent))
-		r.Post("/runs", s.handle(s.createRun))
-		r.Get("/runs", s.handle(s.listRuns))
-		r.Route("/runs/{runId}", s.routeRun)
+		r.Get("/codes", handleJSON(s.listCodes))
+		r.Get("/tools", handleJSON(s.listTools))
+		r.Get("/artifacts/{artifactId}", handle(s.artifactContent))
+		r.Post("/runs", handleJSON(s.createRun))
+		r.Get("/runs", handleJSON(s.listRuns))
+		r.Group(s.routeRun)
 	})
 	return r
 }
@@ -98,30 +98,41 @@ func New(cfg Config) http.Handler {
 // routeRun names what lies below a run.
 func (s *service) routeRun(r chi.Router) {
 	r.Use(s.ownRun)
-	r.Get("/", s.handle(s.getRun))
-	r.Patch("/", s.handle(s.patchRun))
-	r.Delete("/", s.handle(s.endRun))
-	r.Get("/tools", s.handle(s.runTools))
-	r.Post("/calls", s.handle(s.makeCall))
-	r.Get("/calls", s.handle(s.listCalls))
-	r.Get("/calls/{callId}", s.handle(s.getCall))
-	r.Post("/calls/{callId}/cancel", s.handle(s.cancelCall))
-	r.Post("/batches", s.handle(s.makeBatch))
-	r.Get("/events", s.handle(s.events))
-	r.Get("/artifacts", s.handle(s.listArtifacts))
-	r.Get("/diff", s.handle(s.diff))
-	r.Put("/workspace", s.handle(s.upload))
-	r.Get("/workspace", s.handle(s.download))
+	r.Get("/runs/{runId}", handleJSON(s.getRun))
+	r.Patch("/runs/{runId}", handleJSON(s.patchRun))
+	r.Delete("/runs/{runId}", handle(s.endRun))
+	r.Get("/runs/{runId}/tools", handleJSON(s.runTools))
+	r.Post("/runs/{runId}/calls", handleJSON(s.makeCall))
+	r.Get("/runs/{runId}/calls", handleJSON(s.listCalls))
+	r.Get("/runs/{runId}/calls/{callId}", handleJSON(s.getCall))
+	r.Post("/runs/{runId}/calls/{callId}/cancel", handleJSON(s.cancelCall))
+	r.Post("/runs/{runId}/batches", handleJSON(s.makeBatch))
+	r.Get("/runs/{runId}/events", handle(s.events))
+	r.Get("/runs/{runId}/artifacts", handleJSON(s.listArtifacts))
+	r.Get("/runs/{runId}/diff", handle(s.diff))
+	r.Put("/runs/{runId}/workspace", handleJSON(s.upload))
+	r.Get("/runs/{runId}/workspace", handle(s.download))
 }
 
 // handlerFunc answers a request or returns what is wrong with it.
 type handlerFunc func(w http.ResponseWriter, r *http.Request) error
 
 // handle makes an http handler that answers errors as problems.
-func (s *service) handle(f handlerFunc) http.HandlerFunc {
+func handle(f handlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := f(w, r); err != nil {
-			s.fail(w, r, err)
+			fail(w, r, err)
 		}
 	}
+}
+
+// handleJSON is handle for what answers JSON: a client that takes none is told
+// so before anything is done.
+func handleJSON(f handlerFunc) http.HandlerFunc {
+	return handle(func(w http.ResponseWriter, r *http.Request) error {
+		if _, err := negotiate(r, typeJSON); err != nil {
+			return err
+		}
+		return f(w, r)
+	})
 }

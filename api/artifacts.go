@@ -28,7 +28,7 @@ func (s *service) listArtifacts(w http.ResponseWriter, r *http.Request) error {
 	if refs == nil {
 		refs = []runtime.ArtifactRef{}
 	}
-	return s.writeJSON(w, r, http.StatusOK, list("artifacts", refs, next))
+	return s.writeJSON(w, http.StatusOK, list("artifacts", refs, next))
 }
 
 // artifactContent serves what an artifact holds, whole or in ranges. It is

@@ -79,7 +79,7 @@ func (s *service) authenticate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		key, problem := bearerKey(r.Header)
 		if problem != nil {
-			s.fail(w, r, problem)
+			fail(w, r, problem)
 			return
 		}
 		who, ok := s.auth.Authenticate(key)
@@ -88,9 +88,9 @@ func (s *service) authenticate(next http.Handler) http.Handler {
 			exchangeOf(r).who = who
 			next.ServeHTTP(w, r)
 		case key == "":
-			s.fail(w, r, runtime.Problemf(runtime.ProblemUnauthorized, "The request carries no API key."))
+			fail(w, r, runtime.Problemf(runtime.ProblemUnauthorized, "The request carries no API key."))
 		default:
-			s.fail(w, r, runtime.Problemf(runtime.ProblemUnauthorized, "The API key is not one of this service's."))
+			fail(w, r, runtime.Problemf(runtime.ProblemUnauthorized, "The API key is not one of this service's."))
 		}
 	})
 }

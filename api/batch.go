@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -23,9 +24,6 @@ func (s *service) makeBatch(w http.ResponseWriter, r *http.Request) error {
 	if _, err := query(r); err != nil {
 		return err
 	}
-	if _, err := negotiate(r, typeJSON); err != nil {
-		return err // before anything is done
-	}
 	if len(r.Header.Values("Idempotency-Key")) > 0 {
 		return badRequest("A batch takes no Idempotency-Key header. Give each call its idempotencyKey.")
 	}
@@ -35,21 +33,24 @@ func (s *service) makeBatch(w http.ResponseWriter, r *http.Request) error {
 	}
 	proposals := make([]runtime.Proposal, len(body.Calls))
 	for i, raw := range body.Calls {
-		var call callBody
-		if err := decode(raw, s.bodies.call, "/calls/"+strconv.Itoa(i), &call); err != nil {
+		var err error
+		if proposals[i], err = s.batchProposal(r, raw, "/calls/"+strconv.Itoa(i)); err != nil {
 			return err
 		}
-		p, err := proposal(r, call)
-		if err != nil {
-			return err
-		}
-		proposals[i] = p
 	}
-	items := s.doBatch(r, proposals)
-	if err := r.Context().Err(); err != nil {
-		return err
+	return s.writeJSON(w, http.StatusOK, map[string]any{"results": s.doBatch(r, proposals)})
+}
+
+func (s *service) batchProposal(r *http.Request, raw json.RawMessage, at string) (runtime.Proposal, error) {
+	var call callBody
+	if err := decode(raw, s.bodies.call, at, &call); err != nil {
+		return runtime.Proposal{}, err
 	}
-	return s.writeJSON(w, r, http.StatusOK, map[string]any{"results": items})
+	p, err := proposal(r, call)
+	if field, ok := errors.AsType[*runtime.Problem](err); ok {
+		return p, &runtime.Problem{Code: field.Code, Pointer: at + field.Pointer, Detail: at + field.Detail}
+	}
+	return p, err
 }
 
 // doBatch makes the calls, barrier by barrier.
@@ -85,8 +86,15 @@ type itemProblem struct {
 
 // doItem returns the result of a call; the call where it waits for an
 // approval; or the problem that kept it from being made.
+//
+// A client that goes away ends the calls that say so, and no other: the rest
+// of the batch is made as it would have been.
 func (s *service) doItem(r *http.Request, p runtime.Proposal) any {
-	call, err := s.kernel.Do(r.Context(), p)
+	ctx := r.Context()
+	if !p.CancelWithCaller {
+		ctx = context.WithoutCancel(ctx)
+	}
+	call, err := s.kernel.Do(ctx, p)
 	switch {
 	case err == nil && call.Result != nil:
 		return call.Result
@@ -94,7 +102,7 @@ func (s *service) doItem(r *http.Request, p runtime.Proposal) any {
 		return viewCall(call)
 	}
 	problem := asProblem(err)
-	if problem.Cause != nil && !errors.Is(err, r.Context().Err()) {
+	if problem.Cause != nil && r.Context().Err() == nil {
 		s.log.Error("call of a batch failed", "requestId", exchangeOf(r).id, "err", problem.Cause)
 	}
 	return itemProblem{newProblemBody(r, problem)}

@@ -164,6 +164,11 @@ func invalid(violations []schema.Violation, prefix string) error {
 	}
 }
 
+// fieldProblem is a problem with one field of a body.
+func fieldProblem(pointer, what string) *runtime.Problem {
+	return &runtime.Problem{Code: runtime.ProblemBadRequest, Pointer: pointer, Detail: place(pointer) + " " + what + "."}
+}
+
 // place names a pointer in a sentence; the empty one is the whole body.
 func place(pointer string) string {
 	if pointer == "" {

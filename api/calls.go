@@ -34,9 +34,6 @@ func (s *service) makeCall(w http.ResponseWriter, r *http.Request) error {
 	if _, err := choice(q, "format", "native"); err != nil {
 		return err
 	}
-	if _, err := negotiate(r, typeJSON); err != nil {
-		return err // before anything is done
-	}
 	var body callBody
 	if err := s.readJSON(w, r, s.limits.CallBytes, s.bodies.call, &body); err != nil {
 		return err
@@ -55,15 +52,12 @@ func (s *service) makeCall(w http.ResponseWriter, r *http.Request) error {
 	if call.Result == nil {
 		return s.acceptedCall(w, r, call)
 	}
-	return s.writeJSON(w, r, http.StatusOK, call.Result)
+	return s.writeJSON(w, http.StatusOK, call.Result)
 }
 
 func (s *service) submitCall(w http.ResponseWriter, r *http.Request, p runtime.Proposal) error {
 	if p.CancelWithCaller {
-		return &runtime.Problem{
-			Code: runtime.ProblemBadRequest, Pointer: "/onDisconnect",
-			Detail: "With Prefer: respond-async nobody stays connected, so onDisconnect cannot be cancel. Leave one of them out.",
-		}
+		return fieldProblem("/onDisconnect", "cannot be cancel with Prefer: respond-async, where nobody stays connected; leave one of them out")
 	}
 	call, err := s.kernel.Submit(r.Context(), p)
 	if err != nil {
@@ -76,13 +70,16 @@ func (s *service) submitCall(w http.ResponseWriter, r *http.Request, p runtime.P
 // acceptedCall answers with a call that may not be done, and where to ask.
 func (s *service) acceptedCall(w http.ResponseWriter, r *http.Request, call runtime.Call) error {
 	w.Header().Set("Location", "/v1/runs/"+call.RunID+"/calls/"+call.ToolCallID)
-	return s.writeJSON(w, r, http.StatusAccepted, viewCall(call))
+	return s.writeJSON(w, http.StatusAccepted, viewCall(call))
 }
 
 // proposal makes the kernel's form of a call out of body and headers.
 func proposal(r *http.Request, body callBody) (runtime.Proposal, error) {
-	key, err := idempotencyKey(r.Header, body.IdempotencyKey)
 	x := exchangeOf(r)
+	key, err := idempotencyKey(r.Header, body.IdempotencyKey)
+	if err == nil && body.ParentCallID != "" && !idForms["call"].MatchString(body.ParentCallID) {
+		err = fieldProblem("/parentCallId", "must be the id of a call")
+	}
 	return runtime.Proposal{
 		RunID: x.run.RunID, ToolName: body.ToolName, ToolVersion: body.ToolVersion, Arguments: body.Arguments,
 		StepID: body.StepID, ParentCallID: body.ParentCallID, IdempotencyKey: key, RequestedBy: x.who.KeyID,
@@ -96,6 +93,9 @@ var sayableKey = regexp.MustCompile(`^[\x21-\x7e]{1,255}$`)
 // header the key stands in quotes; they are not part of it.
 func idempotencyKey(h http.Header, field string) (string, error) {
 	values := h.Values("Idempotency-Key")
+	if field != "" && !sayableKey.MatchString(field) {
+		return "", fieldProblem("/idempotencyKey", "must be 1 to 255 visible ASCII characters")
+	}
 	if len(values) == 0 {
 		return field, nil
 	}
@@ -109,7 +109,7 @@ func idempotencyKey(h http.Header, field string) (string, error) {
 	case !sayableKey.MatchString(key):
 		return "", badRequest("The Idempotency-Key header must hold 1 to 255 visible ASCII characters.")
 	case field != "" && field != key:
-		return "", &runtime.Problem{Code: runtime.ProblemBadRequest, Pointer: "/idempotencyKey", Detail: "The Idempotency-Key header and the field idempotencyKey differ. Give one of them."}
+		return "", fieldProblem("/idempotencyKey", "differs from the Idempotency-Key header; give one of them")
 	}
 	return key, nil
 }
@@ -154,7 +154,7 @@ func (s *service) listCalls(w http.ResponseWriter, r *http.Request) error {
 	for _, call := range calls {
 		views = append(views, viewCall(call))
 	}
-	return s.writeJSON(w, r, http.StatusOK, list("calls", views, next))
+	return s.writeJSON(w, http.StatusOK, list("calls", views, next))
 }
 
 func (s *service) getCall(w http.ResponseWriter, r *http.Request) error {
@@ -169,7 +169,7 @@ func (s *service) getCall(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return hideMissing(err, "call")
 	}
-	return s.writeJSON(w, r, http.StatusOK, viewCall(call))
+	return s.writeJSON(w, http.StatusOK, viewCall(call))
 }
 
 // cancelBody is a cancel as a client asks for it (cancel.json).

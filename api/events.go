@@ -56,7 +56,7 @@ func (s *service) eventPage(w http.ResponseWriter, r *http.Request, q url.Values
 	if len(events) > 0 {
 		next = events[len(events)-1].Seq
 	}
-	return s.writeJSON(w, r, http.StatusOK, map[string]any{"events": events, "next": next})
+	return s.writeJSON(w, http.StatusOK, map[string]any{"events": events, "next": next})
 }
 
 // eventLines sends the events so far, one JSON object a line; with

@@ -20,8 +20,9 @@ type exchange struct {
 	id    string
 	who   Principal
 	run   runtime.Run
-	cause error // what failed, for the log alone
 	code  runtime.ProblemCode
+	cause error // what failed, for the log alone
+	gone  bool  // the client went away, or took nothing more
 	out   *tracked
 }
 
@@ -77,7 +78,7 @@ func (s *service) boundIdle(w http.ResponseWriter, r *http.Request) {
 // logExchange writes the one line of a request. Query strings stay out of it.
 func (s *service) logExchange(r *http.Request, x *exchange, started time.Time) {
 	level, status := slog.LevelInfo, x.out.status
-	if x.cause != nil && x.code.HTTP() >= http.StatusInternalServerError {
+	if x.cause != nil && !x.gone && x.code.HTTP() >= http.StatusInternalServerError {
 		level = slog.LevelError
 	}
 	attrs := []slog.Attr{
@@ -88,6 +89,9 @@ func (s *service) logExchange(r *http.Request, x *exchange, started time.Time) {
 	}
 	if x.code != "" {
 		attrs = append(attrs, slog.String("code", string(x.code)))
+	}
+	if x.gone {
+		attrs = append(attrs, slog.Bool("clientGone", true))
 	}
 	if x.cause != nil {
 		attrs = append(attrs, slog.String("err", x.cause.Error()))
@@ -106,7 +110,7 @@ func (s *service) guardPanic(next http.Handler) http.Handler {
 				panic(p)
 			default:
 				s.log.Error("handler panicked", "requestId", exchangeOf(r).id, "panic", p, "stack", string(debug.Stack()))
-				s.fail(w, r, errPanicked)
+				fail(w, r, errPanicked)
 			}
 		}()
 		next.ServeHTTP(w, r)
@@ -118,6 +122,7 @@ type tracked struct {
 	http.ResponseWriter
 	status int
 	bytes  int64
+	failed error // of a write: the client is gone or too slow
 }
 
 // Unwrap lets http.ResponseController reach the connection.
@@ -136,5 +141,8 @@ func (t *tracked) Write(b []byte) (int, error) {
 	}
 	n, err := t.ResponseWriter.Write(b)
 	t.bytes += int64(n)
+	if err != nil {
+		t.failed = err
+	}
 	return n, err
 }

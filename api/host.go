@@ -39,13 +39,12 @@ func isLocalName(host string) bool {
 
 // check refuses a foreign Host or Origin with a problem.
 func (g hostGuard) check(next http.Handler) http.Handler {
-	s := service{}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case !g.knows(r.Host):
-			s.fail(w, r, runtime.Problemf(runtime.ProblemForbidden, "The Host header names a host that this service does not answer for. Use its address, or have the operator allow the name."))
+			fail(w, r, runtime.Problemf(runtime.ProblemForbidden, "The Host header names a host that this service does not answer for. Use its address, or have the operator allow the name."))
 		case !sameOrigin(r):
-			s.fail(w, r, runtime.Problemf(runtime.ProblemForbidden, "The request comes from a page of another origin."))
+			fail(w, r, runtime.Problemf(runtime.ProblemForbidden, "The request comes from a page of another origin."))
 		default:
 			next.ServeHTTP(w, r)
 		}

@@ -1,13 +1,13 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 
@@ -84,15 +84,12 @@ func asProblem(err error) *runtime.Problem {
 	return &runtime.Problem{Code: runtime.ProblemInternal, Detail: internalDetail, Cause: err}
 }
 
-// fail answers an error as a problem. Where the answer has begun, or nobody is
-// there to read it, the connection is cut, so that half an answer is never
-// taken for a whole one.
-func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
+// fail answers an error as a problem. Where the answer has begun, the
+// connection is cut, so that half an answer is never taken for a whole one.
+func fail(w http.ResponseWriter, r *http.Request, err error) {
 	x, p := exchangeOf(r), asProblem(err)
 	x.code, x.cause = p.Code, p.Cause
-	if r.Context().Err() != nil && p.Code == runtime.ProblemInternal {
-		x.code, x.cause = "CLIENT_GONE", context.Cause(r.Context())
-	}
+	x.gone = x.out.failed != nil || r.Context().Err() != nil
 	if x.out.status != 0 {
 		panic(http.ErrAbortHandler)
 	}
@@ -132,9 +129,13 @@ func writeProblem(w http.ResponseWriter, p *runtime.Problem, body problemBody) {
 	if err != nil { // strings and numbers only: cannot be
 		panic(err)
 	}
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(problemTime))
 	w.WriteHeader(body.Status)
 	_, _ = w.Write(raw) // a client that is gone needs no answer
 }
+
+// problemTime is how long a client has to take a problem.
+const problemTime = 30 * time.Second
 
 // problemType is the problem's type URI.
 func problemType(code runtime.ProblemCode) string {
@@ -156,6 +157,9 @@ func noRoute(_ http.ResponseWriter, r *http.Request) error {
 // wrongMethod answers a path that is there for other methods.
 func wrongMethod(w http.ResponseWriter, r *http.Request) error {
 	allowed := methodsOf(r, r.URL.Path)
+	if len(allowed) == 0 { // a method that no path has
+		return noRoute(w, r)
+	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
 	return runtime.Problemf(runtime.ProblemMethod, "This path takes %s.", strings.Join(allowed, ", "))
 }

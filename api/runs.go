@@ -16,7 +16,7 @@ func (s *service) ownRun(next http.Handler) http.Handler {
 			exchangeOf(r).run, err = s.findRun(r, id)
 		}
 		if err != nil {
-			s.fail(w, r, err)
+			fail(w, r, err)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -53,7 +53,7 @@ func (s *service) createRun(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Location", "/v1/runs/"+run.RunID)
-	return s.writeJSON(w, r, http.StatusCreated, viewRun(run))
+	return s.writeJSON(w, http.StatusCreated, viewRun(run))
 }
 
 // listRuns lists the tenant's runs, newest first.
@@ -91,14 +91,14 @@ func (s *service) listRuns(w http.ResponseWriter, r *http.Request) error {
 	for _, run := range runs {
 		views = append(views, viewRun(run))
 	}
-	return s.writeJSON(w, r, http.StatusOK, list("runs", views, next))
+	return s.writeJSON(w, http.StatusOK, list("runs", views, next))
 }
 
 func (s *service) getRun(w http.ResponseWriter, r *http.Request) error {
 	if _, err := query(r); err != nil {
 		return err
 	}
-	return s.writeJSON(w, r, http.StatusOK, viewRun(exchangeOf(r).run))
+	return s.writeJSON(w, http.StatusOK, viewRun(exchangeOf(r).run))
 }
 
 func (s *service) patchRun(w http.ResponseWriter, r *http.Request) error {
@@ -114,7 +114,7 @@ func (s *service) patchRun(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.writeJSON(w, r, http.StatusOK, viewRun(run))
+	return s.writeJSON(w, http.StatusOK, viewRun(run))
 }
 
 // endRun ends a run; a second time it changes nothing and says the same.

@@ -54,5 +54,5 @@ func (s *service) writeTagged(w http.ResponseWriter, r *http.Request, hash strin
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
-	return s.writeJSON(w, r, http.StatusOK, doc)
+	return s.writeJSON(w, http.StatusOK, doc)
 }

@@ -34,7 +34,7 @@ func (s *service) upload(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.writeJSON(w, r, http.StatusOK, stats)
+	return s.writeJSON(w, http.StatusOK, stats)
 }
 
 // tarType takes the names that a tar goes by; what it is, its first bytes say.
