@@ -86,7 +86,7 @@ func (d *Driver) agentVolumeName(ctx context.Context, spec sandbox.Spec) (string
 	if err := d.makeVolume(ctx, name, d.cfg.OwnerID, ""); err != nil {
 		return "", err
 	}
-	content := []tarEntry{{name: path.Base(agentproto.AgentPath), mode: 0o755, content: agent}}
+	content := []tarEntry{{name: volumeRoot, mode: 0o700}, {name: path.Base(agentproto.AgentPath), mode: 0o755, content: agent}}
 	if err := d.fillVolume(ctx, name, spec, content); err != nil {
 		return "", err
 	}
@@ -111,7 +111,11 @@ func (d *Driver) fillVolume(ctx context.Context, name string, spec sandbox.Spec,
 	return err
 }
 
-// A tarEntry is a file, or the directory itself where name is ".".
+// volumeRoot is the name of an entry that gives the volume itself an owner and a
+// mode. Engines skip the entry "." and take this one, which means the same.
+const volumeRoot = "/"
+
+// A tarEntry is a file, or volumeRoot.
 type tarEntry struct {
 	name    string
 	mode    int64
@@ -124,8 +128,8 @@ func (d *Driver) putFiles(ctx context.Context, id, dir string, entries []tarEntr
 	w := tar.NewWriter(&archive)
 	for _, e := range entries {
 		h := &tar.Header{Name: e.name, Mode: e.mode, Uid: e.uid, Gid: e.uid, Size: int64(len(e.content)), Typeflag: tar.TypeReg}
-		if e.name == "." {
-			h.Name, h.Typeflag = "./", tar.TypeDir
+		if e.name == volumeRoot {
+			h.Typeflag = tar.TypeDir
 		}
 		if err := w.WriteHeader(h); err != nil {
 			return err
@@ -137,7 +141,9 @@ func (d *Driver) putFiles(ctx context.Context, id, dir string, entries []tarEntr
 	if err := w.Close(); err != nil {
 		return err
 	}
-	if err := d.engine.CopyToContainer(ctx, id, dir, &archive, container.CopyToContainerOptions{CopyUIDGID: true}); err != nil {
+	// CopyUIDGID would look the container's user up in the image's passwd file;
+	// without it the archive's own numbers are kept.
+	if err := d.engine.CopyToContainer(ctx, id, dir, &archive, container.CopyToContainerOptions{}); err != nil {
 		return unavailable("the Docker engine did not take files for a box", err)
 	}
 	return nil
@@ -147,7 +153,7 @@ func (d *Driver) putFiles(ctx context.Context, id, dir string, entries []tarEntr
 // a byte is lost.
 func (m *making) attach(ctx context.Context) (connector, error) {
 	if !m.spec.Workspace.ReadOnly {
-		own := []tarEntry{{name: ".", mode: 0o755, uid: commandUser}}
+		own := []tarEntry{{name: volumeRoot, mode: 0o755, uid: commandUser}}
 		if err := m.driver.putFiles(ctx, m.id, m.spec.Workspace.Path, own); err != nil {
 			return nil, err
 		}

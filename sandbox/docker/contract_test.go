@@ -57,8 +57,19 @@ func newBench(t *testing.T, transport docker.Transport) *bench {
 		require.NoError(t, err)
 		require.Empty(t, gone, "the tests left boxes")
 		require.NoError(t, d.Close())
+		b.removeAgentVolumes(t)
 	})
 	return b
+}
+
+// removeAgentVolumes removes what a service leaves for its next boxes.
+func (b *bench) removeAgentVolumes(t *testing.T) {
+	t.Helper()
+	all, err := b.api.VolumeList(context.Background(), volume.ListOptions{Filters: filters.NewArgs(filters.Arg("label", "io.sandboxd.owner="+b.cfg.OwnerID))})
+	require.NoError(t, err)
+	for _, v := range all.Volumes {
+		require.NoError(t, b.api.VolumeRemove(context.Background(), v.Name, false))
+	}
 }
 
 func missing(t *testing.T, what string) {
@@ -164,4 +175,11 @@ func (b *bench) options() sandboxtest.Options {
 func TestContract(t *testing.T) {
 	b := newBench(t, docker.TransportAuto)
 	sandboxtest.RunContract(t, func(t *testing.T) sandbox.Driver { return b.driver(t) }, b.options())
+}
+
+func TestContractOnAnEngineApart(t *testing.T) {
+	b := newBench(t, docker.TransportStdio)
+	opt := b.options()
+	opt.Apart = true
+	sandboxtest.RunContract(t, func(t *testing.T) sandbox.Driver { return b.driver(t) }, opt)
 }

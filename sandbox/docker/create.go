@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -119,6 +120,9 @@ func (m *making) run(ctx context.Context) (*box, error) {
 // prepareShared makes what the box finds on the host that it shares with the
 // service: directories, the session's token, its cgroup.
 func (m *making) prepareShared(context.Context) error {
+	if err := sourcesExist(m.spec); err != nil {
+		return err
+	}
 	m.dirs = m.driver.dirsOf(m.spec.RunID)
 	if err := m.dirs.make(m.undo); err != nil {
 		return prepareError(err)
@@ -139,6 +143,24 @@ func (m *making) prepareShared(context.Context) error {
 	m.plan.runDir = m.dirs.agent
 	m.plan.workspace = bind(source, m.spec.Workspace.Path, m.spec.Workspace.ReadOnly)
 	m.degraded = append(m.degraded, "the size of the workspace is not limited (limits.diskBytes): it lies on the service's disk")
+	return nil
+}
+
+// sourcesExist refuses a directory that is not there before the engine does,
+// whose refusal would mean that it sees other files.
+func sourcesExist(spec sandbox.Spec) error {
+	var sources []string
+	if spec.Workspace.HostDir != "" {
+		sources = append(sources, spec.Workspace.HostDir)
+	}
+	for _, m := range spec.Mounts {
+		sources = append(sources, m.Source)
+	}
+	for _, dir := range sources {
+		if _, err := os.Stat(dir); err != nil {
+			return &sandbox.Error{Kind: sandbox.KindInvalid, Message: "a directory to mount does not exist on the service's machine", Cause: err}
+		}
+	}
 	return nil
 }
 

@@ -30,7 +30,10 @@ type Options struct {
 	// Stranger makes a container that is not the driver's, and returns how to
 	// ask whether it is still there. nil if the technology has no such thing.
 	Stranger func(t *testing.T) func() bool
-	// Shared is how many pids a fork bomb may have; at most 160, and 0 is 128.
+	// Apart says that the boxes are where the host's directories are not: asking
+	// for one must be refused.
+	Apart bool
+	// Pids is how many pids a fork bomb may have; at most 160, and 0 is 128.
 	Pids int64
 }
 
@@ -111,7 +114,8 @@ type result struct {
 // run runs a command to its end; that it could not be run fails the test.
 func run(t *testing.T, box sandbox.Box, cmd sandbox.Command) result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	// Clean-ups run commands too, and the test's own context has ended then.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 	defer cancel()
 	var out, errs bytes.Buffer
 	if cmd.Stdout == nil {

@@ -17,6 +17,39 @@ import (
 
 // confine holds what a command must not be and must not reach.
 func (s *suite) confine(t *testing.T) {
+	shared := ""
+	if !s.opt.Apart {
+		shared = hostDirs(t)
+	}
+	box := s.box(t, func(spec *sandbox.Spec) {
+		if shared != "" {
+			spec.Mounts = []sandbox.Mount{
+				{Source: filepath.Join(shared, "ro"), Target: "/mnt/ro", ReadOnly: true},
+				{Source: filepath.Join(shared, "rw"), Target: "/mnt/rw"},
+			}
+		}
+	})
+	t.Run("commands are an unprivileged user without capabilities", func(t *testing.T) { identity(t, box) })
+	t.Run("two layers of system call filters are on", func(t *testing.T) { filters(t, box) })
+	t.Run("the only network is loopback of its own", func(t *testing.T) { network(t, box) })
+	t.Run("the root is read-only and scratch places are not", func(t *testing.T) { rootfs(t, box, shared != "") })
+	t.Run("namespaces and mounts cannot be made", func(t *testing.T) { namespaces(t, box) })
+	t.Run("set-user-id raises nobody", func(t *testing.T) { setuid(t, box) })
+	t.Run("kernel settings cannot be changed", func(t *testing.T) { kernelSettings(t, box) })
+	t.Run("mounts are as asked or refused", func(t *testing.T) {
+		if s.opt.Apart {
+			s.noMounts(t)
+		} else {
+			mounts(t, box, shared)
+		}
+	})
+	t.Run("facts describe the box", func(t *testing.T) { facts(t, box) })
+}
+
+// hostDirs makes the directories ro and rw on the host, each with a file that
+// everybody may write.
+func hostDirs(t *testing.T) string {
+	t.Helper()
 	shared := t.TempDir()
 	require.NoError(t, os.Chmod(shared, 0o777))
 	for _, name := range []string{"ro", "rw"} {
@@ -26,21 +59,22 @@ func (s *suite) confine(t *testing.T) {
 		require.NoError(t, os.WriteFile(given, []byte("given"), 0o666))
 		require.NoError(t, os.Chmod(given, 0o666))
 	}
-	box := s.box(t, func(spec *sandbox.Spec) {
-		spec.Mounts = []sandbox.Mount{
-			{Source: filepath.Join(shared, "ro"), Target: "/mnt/ro", ReadOnly: true},
-			{Source: filepath.Join(shared, "rw"), Target: "/mnt/rw"},
-		}
-	})
-	t.Run("commands are an unprivileged user without capabilities", func(t *testing.T) { identity(t, box) })
-	t.Run("two layers of system call filters are on", func(t *testing.T) { filters(t, box) })
-	t.Run("the only network is loopback of its own", func(t *testing.T) { network(t, box) })
-	t.Run("the root is read-only and scratch places are not", func(t *testing.T) { rootfs(t, box) })
-	t.Run("namespaces and mounts cannot be made", func(t *testing.T) { namespaces(t, box) })
-	t.Run("set-user-id raises nobody", func(t *testing.T) { setuid(t, box) })
-	t.Run("kernel settings cannot be changed", func(t *testing.T) { kernelSettings(t, box) })
-	t.Run("mounts are as asked", func(t *testing.T) { mounts(t, box, shared) })
-	t.Run("facts describe the box", func(t *testing.T) { facts(t, box) })
+	return shared
+}
+
+// noMounts: where the host's directories are not, none is left out silently.
+func (s *suite) noMounts(t *testing.T) {
+	d := s.driver(t)
+	for _, change := range []func(*sandbox.Spec){
+		func(spec *sandbox.Spec) { spec.Workspace.HostDir = t.TempDir() },
+		func(spec *sandbox.Spec) { spec.Mounts = []sandbox.Mount{{Source: t.TempDir(), Target: "/mnt/x"}} },
+	} {
+		spec := sandbox.Spec{RunID: newRunID(), Image: s.opt.Image}
+		change(&spec)
+		_, err := d.Create(t.Context(), spec)
+		requireKind(t, sandbox.KindUnsupported, err)
+		require.Empty(t, s.opt.Remains(t, spec.RunID))
+	}
 }
 
 // status reads a process's status file into a map.
@@ -101,7 +135,7 @@ func network(t *testing.T, box sandbox.Box) {
 		IO::Socket::INET->new(PeerAddr=>"127.0.0.1", PeerPort=>$l->sockport) or die'`)
 }
 
-func rootfs(t *testing.T, box sandbox.Box) {
+func rootfs(t *testing.T, box sandbox.Box, mounted bool) {
 	for _, dir := range []string{"/", "/usr", "/usr/bin", "/etc", "/var", "/run"} {
 		r := sh(t, box, "touch $1/sandboxd-probe", dir)
 		require.NotZero(t, r.Code, dir)
@@ -115,7 +149,11 @@ func rootfs(t *testing.T, box sandbox.Box) {
 	require.Equal(t, "1777", ok(t, box, "stat -c %a /tmp"))
 	// Mount points show up too, and only those.
 	writable := ok(t, box, `find / -xdev -writable \( -type d -o -type f \) 2>/dev/null | sort | xargs; true`)
-	require.Equal(t, "/home/sandbox /mnt/rw /tmp /workspace", writable, "nothing of the root's own file system is the command's to write")
+	want := "/home/sandbox /tmp /workspace"
+	if mounted {
+		want = "/home/sandbox /mnt/rw /tmp /workspace"
+	}
+	require.Equal(t, want, writable, "nothing of the root's own file system is the command's to write")
 }
 
 func namespaces(t *testing.T, box sandbox.Box) {

@@ -27,6 +27,7 @@ func (s *suite) exec(t *testing.T) {
 		"exit codes and signals are told apart":        exitCodes,
 		"stdin arrives and ends":                       stdin,
 		"output streams stay apart and exact":          outputs,
+		"the streams can be opened by name":            reopens,
 		"the environment is made from scratch":         environment,
 		"the directory is the workspace or below":      directories,
 		"what cannot be started says why":              cannotStart,
@@ -88,6 +89,17 @@ func outputs(t *testing.T, box sandbox.Box) {
 	require.Zero(t, r.Code)
 	require.Equal(t, int64(8<<20), n.n)
 	require.Equal(t, sha256.Sum256(make([]byte, 8<<20)), [32]byte(sum.Sum(nil)))
+}
+
+// reopens: scripts write to /dev/stderr and the like, which opens the stream
+// anew and asks for its owner.
+func reopens(t *testing.T, box sandbox.Box) {
+	r := run(t, box, sandbox.Command{
+		Argv:  []string{"bash", "-c", "cat </dev/stdin >/dev/stdout; echo err >/dev/stderr; echo t | tee /dev/stderr"},
+		Stdin: bytes.NewReader([]byte("in\n")),
+	})
+	require.Equal(t, "in\nt\n", r.Out, r.Err)
+	require.Equal(t, "err\nt\n", r.Err)
 }
 
 type counter struct {

@@ -57,7 +57,9 @@ func pids(t *testing.T, box sandbox.Box) {
 	n, r = count("200")
 	require.Less(t, n, 64)
 	require.Greater(t, n, 5)
-	require.True(t, r.PidsLimitHit, "the exit tells that a fork was refused")
+	if ownPids(box) {
+		require.True(t, r.PidsLimitHit, "the exit tells that a fork was refused")
+	}
 }
 
 func fileLimits(t *testing.T, box sandbox.Box) {
