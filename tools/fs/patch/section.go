@@ -44,6 +44,9 @@ func (p *parser) head() (*head, error) {
 	for !p.done() {
 		line := p.header(p.at)
 		if p.atNames(p.at) {
+			if h.complete() && !p.namesBelong(h) {
+				return h, nil // they begin a plain section
+			}
 			return h, p.names(h)
 		}
 		if !h.git {
@@ -59,6 +62,20 @@ func (p *parser) head() (*head, error) {
 		p.at++
 	}
 	return h, nil
+}
+
+// complete is true where the extended headers alone say what happens.
+func (h *head) complete() bool { return h.git && (h.op != "" || h.newMode != "") }
+
+// namesBelong tells whether the --- and +++ lines here name the section's file.
+func (p *parser) namesBelong(h *head) bool {
+	ahead := parser{reader: &reader{lines: p.lines, at: p.at}, opts: p.opts}
+	next := &head{line: h.line}
+	if ahead.names(next) != nil {
+		return true // to be refused with the section
+	}
+	m, plus := next.stripped(p.opts.Path)
+	return h.namesAgree(m, plus)
 }
 
 // extended reads one of git's extended header lines.
