@@ -30,6 +30,10 @@ type command struct {
 	refused int64
 }
 
+// announceAfter is how long the news that a command has started waits for its
+// first output or its end.
+const announceAfter = 2 * time.Millisecond
+
 // command serves the stream of a command: this goroutine reads, another
 // supervises.
 func (o *op) command(m agentproto.StartMessage) error {
@@ -94,9 +98,11 @@ func (c *command) supervise() error {
 	if err := c.launch(); err != nil {
 		return c.op.refuse(err)
 	}
-	if err := c.op.w.Message(agentproto.FrameStarted, agentproto.StartedMessage{PID: c.pid}); err != nil {
-		c.kill(0)
-	}
+	// A short command's whole story is one write. A write that fails shows as
+	// the stream's loss.
+	_ = c.op.w.Queue(agentproto.FrameStarted, agentproto.StartedMessage{PID: c.pid})
+	announce := time.AfterFunc(announceAfter, func() { _ = c.op.w.Flush() })
+	defer announce.Stop()
 	c.streams.start()
 	ended := c.await()
 	exit := c.conclude(ended)

@@ -113,7 +113,10 @@ func (c counter) read() int64 {
 		return 0
 	}
 	var buf [1024]byte
-	n, _ := c.file.ReadAt(buf[:], 0) // short files end with io.EOF
+	n, err := unix.Pread(int(c.file.Fd()), buf[:], 0)
+	if err != nil {
+		return 0
+	}
 	for line := range strings.Lines(string(buf[:n])) {
 		if value, ok := strings.CutPrefix(line, c.key); ok {
 			return parseInt(strings.TrimSpace(value))

@@ -47,9 +47,9 @@ func muxConfig() *yamux.Config {
 
 // wire is the connection below yamux. Reading, it checks each yamux header
 // before yamux acts on it: pings (each would cost a goroutine), streams that
-// nobody accepts, and data beyond the window are refused. Writing, it joins a
-// header with its data, which yamux writes apart: one system call and one
-// wake-up of the other end instead of two.
+// nobody accepts, and data beyond the window are refused. Writing, it joins
+// headers with the data that follow, which yamux writes apart: one system call
+// and one wake-up of the other end instead of up to three.
 type wire struct {
 	net.Conn
 	acceptStreams bool
@@ -59,10 +59,9 @@ type wire struct {
 	inHave int
 	inData uint32
 
-	// Writing: a header whose data come with the next write.
-	out     [yamuxHeader]byte
-	outHave bool
-	joined  []byte
+	// Writing: headers that go with the next write.
+	held   []byte
+	joined []byte
 }
 
 // The yamux framing (spec.md of hashicorp/yamux, version 0).
@@ -72,7 +71,9 @@ const (
 	yamuxWindow     = 1
 	yamuxGoAway     = 3
 	yamuxFlagSYN    = 1
+	yamuxFlagACK    = 2
 	yamuxJoinedSize = 4 << 10
+	yamuxMaxHeld    = 32 * yamuxHeader
 )
 
 func newWire(conn net.Conn, acceptStreams bool) *wire {
@@ -131,26 +132,43 @@ func (w *wire) checkHeader() error {
 }
 
 func (w *wire) Write(p []byte) (int, error) {
-	if w.outHave {
-		w.outHave = false
-		return w.writeJoined(p)
-	}
-	if len(p) == yamuxHeader && p[1] == yamuxData && p[8]|p[9]|p[10]|p[11] != 0 {
-		copy(w.out[:], p)
-		w.outHave = true
+	if w.holds(p) {
+		w.held = append(w.held, p...)
 		return len(p), nil
 	}
-	return w.Conn.Write(p)
-}
-
-func (w *wire) writeJoined(p []byte) (int, error) {
+	if len(w.held) == 0 {
+		return w.Conn.Write(p)
+	}
+	held := len(w.held)
+	defer func() { w.held = w.held[:0] }()
 	if len(p) > yamuxJoinedSize {
 		// Long data: a gathering write where the connection has one.
-		both := net.Buffers{w.out[:], p}
+		both := net.Buffers{w.held, p}
 		n, err := both.WriteTo(w.Conn)
-		return max(0, int(n)-yamuxHeader), err
+		return max(0, int(n)-held), err
 	}
-	w.joined = append(append(w.joined[:0], w.out[:]...), p...)
+	w.joined = append(append(w.joined[:0], w.held...), p...)
 	n, err := w.Conn.Write(w.joined)
-	return max(0, n-yamuxHeader), err
+	return max(0, n-held), err
+}
+
+// holds says whether p is a header that can wait for the next write: that of
+// data, which yamux writes next, or one that opens or accepts a stream, on
+// which the same end is about to speak.
+func (w *wire) holds(p []byte) bool {
+	if len(p) != yamuxHeader || len(w.held) >= yamuxMaxHeld || w.afterData() {
+		return false
+	}
+	empty := p[8]|p[9]|p[10]|p[11] == 0
+	if p[1] == yamuxData {
+		return !empty
+	}
+	return p[1] == yamuxWindow && p[2] == 0 && (p[3] == yamuxFlagSYN || p[3] == yamuxFlagACK) && empty
+}
+
+// afterData says whether the last held header is that of data: what comes
+// next is the data then, whatever they look like.
+func (w *wire) afterData() bool {
+	n := len(w.held)
+	return n > 0 && w.held[n-yamuxHeader+1] == yamuxData
 }
