@@ -17,7 +17,7 @@ import (
 // allowed hostDir. It is read through a directory handle, so that no link and
 // no race leads out of it; FIFOs, devices, sockets, links that lead out and
 // what cannot be read are left out and named in Stats.Skipped. Above the
-// limits nothing is written.
+// limits, or where something else is in the way, nothing is written.
 func CopyDir(ctx context.Context, files sandbox.Files, hostDir string, limits Limits) (Stats, error) {
 	root, err := os.OpenRoot(hostDir)
 	if err != nil {
@@ -27,6 +27,9 @@ func CopyDir(ctx context.Context, files sandbox.Files, hostDir string, limits Li
 	var stats Stats
 	entries, err := planDir(ctx, root, limits, &stats)
 	if err != nil {
+		return Stats{}, err
+	}
+	if err := checkPlace(ctx, files, entries); err != nil {
 		return Stats{}, err
 	}
 	c := &dirCopy{root: root, entries: entries, stats: &stats, left: limits.TotalBytes}

@@ -16,8 +16,9 @@ import (
 // is the system's) and looked through from end to end: an entry that is
 // absolute, holds ".." or NUL, is a hard link, a device or a FIFO, is a symlink
 // that leads out, comes twice or through a link, and an archive above the
-// limits, is refused with a *runtime.Problem before anything is written. Only
-// what the box itself refuses while it is filled (a full disk) leaves earlier
+// limits or at odds with what is in the workspace (a file where a directory
+// is), is refused with a *runtime.Problem before anything is written. Only what
+// the box itself refuses while it is filled (a full disk) leaves earlier
 // entries behind; such an error is a *sandbox.Error. Existing files are
 // replaced, others stay. Owners, setuid bits and extended attributes are not
 // taken over.
@@ -30,6 +31,9 @@ func ImportTar(ctx context.Context, files sandbox.Files, r io.Reader, tempDir st
 	var stats Stats
 	entries, err := readPlan(spool, limits, &stats)
 	if err != nil {
+		return Stats{}, err
+	}
+	if err := checkPlace(ctx, files, entries); err != nil {
 		return Stats{}, err
 	}
 	return stats, fillFromTar(ctx, files, spool, limits, entries)
@@ -126,6 +130,9 @@ func fillFromTar(ctx context.Context, files sandbox.Files, spool *os.File, limit
 				return sandbox.Entry{}, nil, errors.New("workspace: the spooled archive changed while it was read")
 			}
 			i++
+			if e.kind != kindFile {
+				return e.entry(), nil, nil
+			}
 			return e.entry(), a.content(), nil
 		}
 	})

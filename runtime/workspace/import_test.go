@@ -197,6 +197,37 @@ func TestWhatIsNoWholeTarIsRefused(t *testing.T) {
 	}
 }
 
+func TestWhatIsInTheWayIsFoundBeforeAnythingIsWritten(t *testing.T) {
+	for name, c := range map[string]struct {
+		entry entry
+		says  string
+	}{
+		"file onto directory": {file("dir", "x"), "has a dir there"},
+		"link onto directory": {link("dir", "file"), "has a dir there"},
+		"directory onto file": {entry{name: "file/", typ: tar.TypeDir}, "has a file there"},
+		"below a file":        {file("file/x", "x"), "a parent of it is a file"},
+		"below a link":        {file("link/x", "x"), "a parent of it is a symlink"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			box := newBox(t)
+			box.write(t, "dir/x", "x")
+			box.write(t, "file", "old")
+			require.NoError(t, os.Symlink("dir", filepath.Join(box.dir, "link")))
+			before := box.list(t)
+			body := pack(t, file("aaa", "new"), c.entry)
+			_, err := workspace.ImportTar(t.Context(), box, bytes.NewReader(body), t.TempDir(), small())
+			require.Contains(t, problem(t, err, runtime.ProblemConflict).Detail, c.says)
+			require.Equal(t, before, box.list(t))
+			// The control: files replace files, directories join directories.
+			_, err = workspace.ImportTar(t.Context(), box, bytes.NewReader(pack(t, file("file", "new"), file("dir/y", ""))), t.TempDir(), small())
+			require.NoError(t, err)
+			got, err := os.ReadFile(filepath.Join(box.dir, "file"))
+			require.NoError(t, err)
+			require.Equal(t, "new", string(got))
+		})
+	}
+}
+
 func TestAnUploadThatBreaksOffWritesNothing(t *testing.T) {
 	box := newBox(t)
 	broken := errors.New("connection reset")

@@ -1,9 +1,14 @@
 package workspace
 
 import (
+	"context"
+	"io"
 	"io/fs"
 	"strings"
 	"time"
+
+	"github.com/sandboxd/sandboxd/runtime"
+	"github.com/sandboxd/sandboxd/sandbox"
 )
 
 // kind is what an entry will be.
@@ -145,6 +150,37 @@ func (p *plan) addParents(path string) error {
 			return refused(path, "a parent of it is a file or a link.")
 		}
 		p.kinds[parent] = kindDir
+	}
+	return nil
+}
+
+// checkPlace looks whether the workspace has room for what was planned: a file
+// or link may replace a file or link, but nothing replaces a directory, and no
+// parent may be anything else. So a conflict is found before the first write.
+func checkPlace(ctx context.Context, files sandbox.Files, entries []planned) error {
+	there := make(map[string]sandbox.FileType)
+	err := files.Walk(ctx, sandbox.WalkRequest{}, func(e sandbox.Entry, _ io.Reader) error {
+		there[e.Path] = e.Info.Type
+		return nil
+	})
+	if err != nil || len(there) == 0 {
+		return err
+	}
+	for _, e := range entries {
+		have, ok := there[e.path]
+		if ok && (have == sandbox.TypeDir) != (e.kind == kindDir) {
+			return runtime.Problemf(runtime.ProblemConflict,
+				"Entry %s: the workspace has a %s there. Nothing was unpacked.", quoted(e.path), have)
+		}
+		for i := range len(e.path) {
+			if e.path[i] != '/' {
+				continue
+			}
+			if have, ok := there[e.path[:i]]; ok && have != sandbox.TypeDir {
+				return runtime.Problemf(runtime.ProblemConflict,
+					"Entry %s: a parent of it is a %s in the workspace. Nothing was unpacked.", quoted(e.path), have)
+			}
+		}
 	}
 	return nil
 }
