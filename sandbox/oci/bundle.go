@@ -21,7 +21,7 @@ const specVersion = "1.0.2"
 // A plan is all that a bundle's configuration is made from.
 type plan struct {
 	spec sandbox.Spec // defaults filled in
-	// root is the box's own skeleton, which system's binds fill.
+	// root is the skeleton, which system's binds fill.
 	root   string
 	system []specs.Mount
 	agent  string // the agent's binary on the host

@@ -102,7 +102,8 @@ func (m *making) prepare(context.Context) error {
 	if err := m.dirs.make(m.undo); err != nil {
 		return prepareError(err)
 	}
-	if err := sys.makeSkeleton(m.dirs.skeleton); err != nil {
+	root, err := m.driver.skeleton(sys, places(m.spec))
+	if err != nil {
 		return prepareError(err)
 	}
 	if m.token, err = m.dirs.fillRun(); err != nil {
@@ -114,7 +115,7 @@ func (m *making) prepare(context.Context) error {
 		return prepareError(err)
 	}
 	m.plan = plan{
-		spec: m.spec, root: m.dirs.skeleton, system: sys.binds, agent: m.driver.cfg.AgentPath, runDir: m.dirs.run,
+		spec: m.spec, root: root, system: sys.binds, agent: m.driver.cfg.AgentPath, runDir: m.dirs.run,
 		workspace: m.spec.Workspace.HostDir, cgroup: tree.Path(run), dirs: tree.Dirs(run), noSwap: !tree.CountsSwap(run),
 	}
 	if m.plan.workspace == "" {

@@ -11,40 +11,30 @@ import (
 	"github.com/sandboxd/sandboxd/sandbox/agentproto"
 )
 
-// boxDirs are a box's directories on the host, all below boxes/<run>, which
-// only root may enter.
+// boxDirs are a box's directories on the host. The first, boxes/<run>, is also
+// the bundle; only root may enter it.
 type boxDirs struct {
-	root      string
+	bundle    string
 	workspace string
 	// run is the agent's directory of the launch contract.
-	run    string
-	bundle string
-	// skeleton is the box's root directory, in its bundle.
-	skeleton string
+	run string
 }
 
 func (d *Driver) dirsOf(run string) boxDirs {
-	root := filepath.Join(d.boxesDir(), run)
-	bundle := filepath.Join(root, "bundle")
-	return boxDirs{
-		root: root, workspace: filepath.Join(root, "workspace"), run: filepath.Join(root, "run"),
-		bundle: bundle, skeleton: filepath.Join(bundle, "rootfs"),
-	}
+	bundle := filepath.Join(d.boxesDir(), run)
+	return boxDirs{bundle: bundle, workspace: filepath.Join(bundle, "workspace"), run: filepath.Join(bundle, "run")}
 }
 
 // make makes the directories. fs.ErrExist means that the run has a box.
 func (b boxDirs) make(u *undo) error {
-	if err := os.Mkdir(b.root, 0o700); err != nil {
+	if err := os.Mkdir(b.bundle, 0o700); err != nil {
 		return err
 	}
-	u.push(func(context.Context) error { return os.RemoveAll(b.root) })
-	for _, dir := range []string{b.workspace, b.run, filepath.Join(b.run, "cgroup"), b.bundle, b.skeleton} {
+	u.push(func(context.Context) error { return os.RemoveAll(b.bundle) })
+	for _, dir := range []string{b.workspace, b.run, filepath.Join(b.run, "cgroup")} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return fmt.Errorf("make the box's directories: %w", err)
 		}
-	}
-	if err := os.Chmod(b.skeleton, 0o755); err != nil {
-		return err
 	}
 	// Mkdir's mode passes through the service's umask.
 	if err := os.Chmod(b.workspace, 0o755); err != nil {

@@ -37,6 +37,7 @@ type Driver struct {
 	tree    *cgroup.Tree
 	runtime runtime // the default one
 	host    hostRoot
+	etc     etc
 	log     *slog.Logger
 }
 
@@ -76,7 +77,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
-	for _, dir := range []string{d.boxesDir(), d.stateDir(), d.etcDir()} {
+	for _, dir := range []string{d.boxesDir(), d.stateDir(), d.etcDir(), d.rootsDir()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, err
 		}
@@ -125,6 +126,7 @@ func (d *Driver) Close() error { return nil }
 
 func (d *Driver) boxesDir() string { return filepath.Join(d.cfg.DataDir, "boxes") }
 func (d *Driver) etcDir() string   { return filepath.Join(d.cfg.DataDir, "oci", "etc") }
+func (d *Driver) rootsDir() string { return filepath.Join(d.cfg.DataDir, "oci", "roots") }
 
 // stateDir holds a directory for each runtime that has containers of ours
 // (--root), so that its list of containers holds ours alone.

@@ -2,13 +2,13 @@ package oci
 
 import (
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // etcFiles are the files that a box's /etc has whatever the machine's says.
@@ -36,34 +36,46 @@ func etcCopied() []string {
 	}
 }
 
+// An etc remembers which directory is /etc of boxes, and what the machine's
+// looked like when it was made.
+type etc struct {
+	mu   sync.Mutex
+	seen string
+	dir  string
+}
+
+// glance describes the machine's /etc at the cost of a few calls. Installing
+// and removing packages renames files, which shows in the directories.
+func glance() string {
+	var b strings.Builder
+	for _, dir := range []string{"", "alternatives", "ld.so.conf.d", "ssl/certs", "pki/tls/certs", "pki/ca-trust/extracted", "ca-certificates/extracted"} {
+		if info, err := os.Stat(filepath.Join("/etc", dir)); err == nil {
+			fmt.Fprintln(&b, dir, info.ModTime().UnixNano())
+		}
+	}
+	return b.String()
+}
+
 // currentEtc returns a directory that is /etc of boxes, made from the machine's
 // present one. It is made anew when that has changed, under another name, for
 // there may be boxes with the old one.
 func (d *Driver) currentEtc() (string, error) {
+	d.etc.mu.Lock()
+	defer d.etc.mu.Unlock()
+	now := glance()
+	if _, err := os.Lstat(d.etc.dir); err == nil && now == d.etc.seen {
+		return d.etc.dir, nil
+	}
 	sources, err := etcSources("/etc")
 	if err != nil {
 		return "", err
 	}
 	dir := filepath.Join(d.etcDir(), sources.fingerprint)
-	if _, err := os.Lstat(dir); err == nil {
-		return dir, nil
-	}
-	work, err := os.MkdirTemp(d.etcDir(), ".new-")
-	if err != nil {
+	if err := makeOnce(dir, func(work string) error { return makeEtc(work, "/etc", sources.paths) }); err != nil {
 		return "", err
 	}
-	err = makeEtc(work, "/etc", sources.paths)
-	if err == nil {
-		err = os.Rename(work, dir)
-	}
-	// A box that is made at the same time may have been faster.
-	if err != nil {
-		err = errors.Join(err, os.RemoveAll(work))
-		if _, there := os.Lstat(dir); there == nil {
-			return dir, nil
-		}
-	}
-	return dir, err
+	d.etc.seen, d.etc.dir = now, dir
+	return dir, nil
 }
 
 type sources struct {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/sandboxd/sandboxd/sandbox"
@@ -127,6 +128,21 @@ func checkSources(spec sandbox.Spec, dataDir string) error {
 		}
 	}
 	return nil
+}
+
+// places are where in its root a box has the caller's mounts. Those inside one
+// another are made by the runtime, in what is mounted there.
+func places(spec sandbox.Spec) []string {
+	all := []string{spec.Workspace.Path}
+	for _, m := range spec.Mounts {
+		all = append(all, m.Target)
+	}
+	inside := func(p string) bool {
+		return slices.ContainsFunc(append([]string{homeTarget, scratch}, all...), func(o string) bool { return o != p && under(p, o) })
+	}
+	all = slices.DeleteFunc(slices.Clone(all), inside)
+	slices.Sort(all)
+	return all
 }
 
 // systemTargets are places in the box that no mount of a caller may cover: what

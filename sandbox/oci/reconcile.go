@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // Reconcile removes what boxes of this owner left behind: containers by the
@@ -30,7 +29,7 @@ func (d *Driver) Reconcile(ctx context.Context, keep map[string]bool) ([]string,
 		gone = append(gone, run)
 	}
 	if len(runs) == len(gone) {
-		errs = append(errs, d.pruneEtc())
+		errs = append(errs, d.pruneShared())
 	}
 	return gone, errors.Join(errs...)
 }
@@ -70,7 +69,7 @@ func (d *Driver) removeRemains(ctx context.Context, run string) error {
 	for name := range dialects() {
 		errs = append(errs, d.removeRecord(ctx, name, run))
 	}
-	return errors.Join(append(errs, os.RemoveAll(d.dirsOf(run).root))...)
+	return errors.Join(append(errs, os.RemoveAll(d.dirsOf(run).bundle))...)
 }
 
 // removeRecord removes a runtime's record of a run that has no processes. A
@@ -101,20 +100,17 @@ func (r runtime) remove(ctx context.Context, state, id string) error {
 	return os.RemoveAll(record)
 }
 
-// pruneEtc removes what /etc was made of for boxes that are gone.
-func (d *Driver) pruneEtc() error {
-	current, err := etcSources("/etc")
-	if err != nil {
-		return err
-	}
-	entries, err := os.ReadDir(d.etcDir())
-	if err != nil {
-		return err
-	}
+// pruneShared removes what boxes that are gone shared. It is made again for the
+// next one.
+func (d *Driver) pruneShared() error {
+	d.etc.mu.Lock()
+	defer d.etc.mu.Unlock()
 	var errs []error
-	for _, e := range entries {
-		if e.Name() != current.fingerprint && !strings.HasPrefix(e.Name(), ".") {
-			errs = append(errs, os.RemoveAll(filepath.Join(d.etcDir(), e.Name())))
+	for _, dir := range []string{d.etcDir(), d.rootsDir()} {
+		entries, err := os.ReadDir(dir)
+		errs = append(errs, err)
+		for _, e := range entries {
+			errs = append(errs, os.RemoveAll(filepath.Join(dir, e.Name())))
 		}
 	}
 	return errors.Join(errs...)

@@ -2,6 +2,7 @@ package oci
 
 import (
 	"bufio"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -175,8 +176,55 @@ func (s *system) add(root string, e fs.DirEntry) error {
 	return nil
 }
 
-// makeSkeleton makes a box's root in dir, which is new and empty.
-func (s system) makeSkeleton(dir string) error {
+// skeleton returns a directory of empty directories and links that is the root
+// of boxes with this system and further places to mount at. It is read-only in
+// a box and holds every mount point already, so all boxes alike share it.
+func (d *Driver) skeleton(s system, places []string) (string, error) {
+	sum := sha256.New()
+	// Maps print in the order of their keys.
+	fmt.Fprintln(sum, skeletonDirs(), s.links, s.tops(), places)
+	dir := filepath.Join(d.rootsDir(), fmt.Sprintf("%x", sum.Sum(nil)[:12]))
+	return dir, makeOnce(dir, func(work string) error { return s.makeSkeleton(work, places) })
+}
+
+// makeOnce makes dir by filling a directory beside it, unless it is there. Of
+// two that do so at once, one is faster and both are content.
+func makeOnce(dir string, fill func(work string) error) error {
+	if _, err := os.Lstat(dir); err == nil {
+		return nil
+	}
+	work, err := os.MkdirTemp(filepath.Dir(dir), ".new-")
+	if err != nil {
+		return err
+	}
+	if err = fill(work); err == nil {
+		err = os.Rename(work, dir)
+	}
+	if err == nil {
+		return nil
+	}
+	err = errors.Join(err, os.RemoveAll(work))
+	if _, there := os.Lstat(dir); there == nil {
+		return nil
+	}
+	return err
+}
+
+// tops are the places at the top that binds need.
+func (s system) tops() []string {
+	var tops []string
+	for _, b := range s.binds {
+		if path.Dir(b.Destination) == "/" {
+			tops = append(tops, b.Destination)
+		}
+	}
+	return tops
+}
+
+func (s system) makeSkeleton(dir string, places []string) error {
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return err
+	}
 	for name, mode := range skeletonDirs() {
 		p := filepath.Join(dir, name)
 		if err := os.MkdirAll(p, 0o755); err != nil {
@@ -192,21 +240,37 @@ func (s system) makeSkeleton(dir string) error {
 			return err
 		}
 	}
-	for _, b := range s.binds {
-		if path.Dir(b.Destination) != "/" {
-			continue // in another bind
-		}
-		if err := os.MkdirAll(filepath.Join(dir, b.Destination), 0o755); err != nil {
+	if !slices.Contains(s.tops(), "/var") {
+		if err := os.Symlink("../tmp", filepath.Join(dir, "var", "tmp")); err != nil {
 			return err
 		}
 	}
-	return s.linkVarTmp(dir)
+	for _, p := range append(s.tops(), places...) {
+		if err := makePlace(dir, p); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// linkVarTmp lets /var/tmp be /tmp, where /var is the skeleton's own.
-func (s system) linkVarTmp(dir string) error {
-	if slices.ContainsFunc(s.binds, func(b specs.Mount) bool { return b.Destination == "/var" }) {
-		return nil
+// makePlace makes the directories down to a mount point. No link is followed:
+// one at the top might be absolute and lead out.
+func makePlace(dir, place string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
 	}
-	return os.Symlink("../tmp", filepath.Join(dir, "var", "tmp"))
+	defer root.Close()
+	at := ""
+	for _, name := range strings.Split(strings.TrimPrefix(place, "/"), "/") {
+		at = path.Join(at, name)
+		err := root.Mkdir(at, 0o755)
+		if err == nil {
+			err = root.Chmod(at, 0o755)
+		}
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return nil
 }
