@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"runtime/debug"
 	"strconv"
 	"sync"
 
@@ -89,7 +90,13 @@ type itemProblem struct {
 //
 // A client that goes away ends the calls that say so, and no other: the rest
 // of the batch is made as it would have been.
-func (s *service) doItem(r *http.Request, p runtime.Proposal) any {
+func (s *service) doItem(r *http.Request, p runtime.Proposal) (item any) {
+	defer func() {
+		if p := recover(); p != nil { // beside others, nobody else would catch it
+			s.log.Error("call of a batch panicked", "requestId", exchangeOf(r).id, "panic", p, "stack", string(debug.Stack()))
+			item = itemProblem{newProblemBody(r, asProblem(errPanicked))}
+		}
+	}()
 	ctx := r.Context()
 	if !p.CancelWithCaller {
 		ctx = context.WithoutCancel(ctx)

@@ -46,7 +46,8 @@ type fakeKernel struct {
 	running   int
 	together  int // most calls that ran at once
 
-	failure    error // of every method
+	panicking  string // a tool that panics too
+	failure    error  // of every method
 	diff       func(w io.Writer) error
 	unready    error
 	eventReads int
@@ -187,7 +188,7 @@ func (k *fakeKernel) Submit(_ context.Context, p runtime.Proposal) (runtime.Call
 }
 
 func (k *fakeKernel) Do(ctx context.Context, p runtime.Proposal) (runtime.Call, error) {
-	if p.ToolName == "panic" {
+	if p.ToolName == "panic" || p.ToolName == k.panicking {
 		panic("secret text of a panic")
 	}
 	c, err := k.receive(p)
