@@ -1,0 +1,102 @@
+package git
+
+import (
+	"context"
+	"strings"
+	"unicode"
+
+	"github.com/sandboxd/sandboxd/runtime"
+)
+
+// checkRev refuses what cannot be a revision, above all what git would take
+// for an option or for the rev:path and :/search forms (gitrevisions(7)).
+func checkRev(pointer, rev string) *runtime.Fault {
+	bad := strings.HasPrefix(rev, "-") || strings.Contains(rev, "{/") || strings.Contains(rev, "..") ||
+		strings.ContainsFunc(rev, func(r rune) bool {
+			return unicode.IsControl(r) || unicode.IsSpace(r) || strings.ContainsRune(`:?*[\`, r)
+		})
+	if bad || rev == "" {
+		return runtime.Faultf(runtime.CodeSchemaViolation, "%s: this is no revision. Give a branch, a tag, a commit id, or a form like HEAD~2.", pointer)
+	}
+	return nil
+}
+
+// A span is what a diff compares: from and to, where to is "" for the
+// worktree or index.
+type span struct {
+	from, to string
+	// fork compares with where to left from ("a...b").
+	fork bool
+}
+
+// readSpan reads "a", "a..b" or "a...b"; a missing side is HEAD.
+func readSpan(base string) span {
+	if from, to, ok := strings.Cut(base, "..."); ok {
+		return span{orHead(from), orHead(to), true}
+	}
+	if from, to, ok := strings.Cut(base, ".."); ok {
+		return span{orHead(from), orHead(to), false}
+	}
+	return span{from: base}
+}
+
+func orHead(rev string) string {
+	if rev == "" {
+		return "HEAD"
+	}
+	return rev
+}
+
+// commit resolves a revision to a commit's id.
+func (r repo) commit(ctx context.Context, rev string) (string, error) {
+	out, err := r.output(ctx, "rev-parse", "--verify", "--quiet", rev+"^{commit}")
+	if exitCode(err) == 1 {
+		return "", runtime.Faultf(runtime.CodeGitFailed, "The repository has no commit %q. See git.log for what there is.", rev)
+	}
+	return strings.TrimSpace(string(out)), err
+}
+
+// head is the id of HEAD's commit, or "" where there is none yet.
+func (r repo) head(ctx context.Context) (string, error) {
+	out, err := r.output(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+	if exitCode(err) == 1 {
+		return "", nil
+	}
+	return strings.TrimSpace(string(out)), err
+}
+
+// emptyTree is the id of the tree without entries in this repository's hash.
+func (r repo) emptyTree(ctx context.Context) (string, error) {
+	out, err := r.output(ctx, "hash-object", "-t", "tree", "--stdin")
+	return strings.TrimSpace(string(out)), err
+}
+
+// resolve makes commit ids of a span.
+func (r repo) resolve(ctx context.Context, s span) (from, to string, err error) {
+	if from, err = r.commit(ctx, s.from); err != nil || s.to == "" {
+		return from, "", err
+	}
+	if to, err = r.commit(ctx, s.to); err != nil || !s.fork {
+		return from, to, err
+	}
+	out, err := r.output(ctx, "merge-base", from, to)
+	if exitCode(err) == 1 {
+		return "", "", r.noMergeBase(ctx, s)
+	}
+	base, _, _ := strings.Cut(string(out), "\n")
+	return base, to, err
+}
+
+// noMergeBase tells a shallow clone, where the common commit was never
+// fetched, from histories that are not related.
+func (r repo) noMergeBase(ctx context.Context, s span) error {
+	out, err := r.output(ctx, "rev-parse", "--is-shallow-repository")
+	if err != nil {
+		return err
+	}
+	why := "their histories are not related"
+	if strings.TrimSpace(string(out)) == "true" {
+		why = "this is a shallow clone that lacks the older commits"
+	}
+	return runtime.Faultf(runtime.CodeGitFailed, "%q and %q have no common commit here: %s. Compare the two directly with base %q.", s.from, s.to, why, s.from+".."+s.to)
+}
