@@ -2,9 +2,11 @@ package ledger_test
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -46,24 +48,31 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// share divides b.N over writers.
+// share divides b.N over writers, and reports how long one call took.
 func share(b *testing.B, writers int, one func(w int, n int64) error) {
 	b.Helper()
+	took := make([]time.Duration, b.N)
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	b.ResetTimer()
 	for w := range writers {
 		wg.Go(func() {
 			for n := next.Add(1); n <= int64(b.N); n = next.Add(1) {
+				start := time.Now()
 				if err := one(w, n); err != nil {
 					b.Error(err)
 					return
 				}
+				took[n-1] = time.Since(start)
 			}
 		})
 	}
 	wg.Wait()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
+	slices.Sort(took)
+	for name, at := range map[string]int{"p50-µs": b.N / 2, "p99-µs": b.N * 99 / 100, "max-µs": b.N - 1} {
+		b.ReportMetric(float64(took[at].Microseconds()), name)
+	}
 }
 
 // BenchmarkRequest tells what the unsynced one of a call's two commits

@@ -70,9 +70,9 @@ func walkStates(ctx context.Context, files sandbox.Files, contentMax int64, limi
 	n := 0
 	req := sandbox.WalkRequest{Prune: []string{".git"}, Hash: true, ContentMax: contentMax}
 	return files.Walk(ctx, req, func(e sandbox.Entry, content io.Reader) error {
-		if n++; n > limits.Entries {
+		if n++; n > limits.BaseEntries {
 			return runtime.Problemf(runtime.ProblemTooLarge,
-				"The workspace has more than %d entries; it cannot be compared.", limits.Entries)
+				"The workspace has more than %d entries; it cannot be compared.", limits.BaseEntries)
 		}
 		s, ok := stateOf(e)
 		if !ok {

@@ -284,10 +284,10 @@ func TestANewBaseTakesTheOldOnesPlaceAndADamagedOneIsToldOf(t *testing.T) {
 	problem(t, store.Diff(t.Context(), "run_1", box, &patch), runtime.ProblemNotFound)
 }
 
-func TestTheWorkspaceOfAStoreTooLargeIsRefused(t *testing.T) {
+func TestAWorkspaceTooLargeToCompareIsRefused(t *testing.T) {
 	box := baseTree(t)
 	limits := workspace.DefaultLimits()
-	limits.Entries = 3
+	limits.BaseEntries = 3
 	store := workspace.NewStore(t.TempDir(), limits)
 	problem(t, store.SaveBase(t.Context(), "run_1", box), runtime.ProblemTooLarge)
 }

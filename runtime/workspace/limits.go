@@ -8,9 +8,10 @@ import (
 
 // Limits bound what comes in and what is kept. All sizes are in bytes.
 type Limits struct {
-	// Entries bounds the files, directories and links of one import or base;
-	// parents that an archive leaves unsaid count.
-	Entries int
+	// Entries bounds the files, directories and links of one import; parents
+	// that an archive leaves unsaid count. BaseEntries bounds a workspace that is
+	// kept as a base or compared with one.
+	Entries, BaseEntries int
 	// TotalBytes bounds the content of one import, FileBytes one file of it.
 	TotalBytes, FileBytes int64
 	// Ratio is how many times larger than its compressed form an archive may
@@ -29,6 +30,7 @@ type Limits struct {
 func DefaultLimits() Limits {
 	return Limits{
 		Entries:       200_000,
+		BaseEntries:   500_000,
 		TotalBytes:    2 << 30,
 		FileBytes:     1 << 30,
 		Ratio:         200,
