@@ -29,8 +29,9 @@ type plan struct {
 	// workspace is the host's directory.
 	workspace string
 	// cgroup is the run's cgroup path, dirs its directories on the host.
-	cgroup string
-	dirs   cgroup.Dirs
+	cgroup  string
+	dirs    cgroup.Dirs
+	dialect dialect
 	// noSwap says that the kernel counts no swap, so none can be limited.
 	noSwap bool
 }
@@ -150,8 +151,7 @@ func (p plan) fresh() []specs.Mount {
 	}
 	return []specs.Mount{
 		{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}},
-		// Read-only once the runtime has put the usual devices in.
-		tmpfs("/dev", 64<<10, "ro", "noexec", "mode=755"),
+		tmpfs("/dev", 64<<10, append(p.dialect.dev(), "noexec", "mode=755")...),
 		{Destination: "/dev/pts", Type: "devpts", Source: "devpts",
 			Options: []string{"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"}},
 		tmpfs("/dev/shm", min(64<<20, p.spec.Limits.MemoryBytes), "noexec", "nodev", "mode=1777"),

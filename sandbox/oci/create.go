@@ -116,7 +116,7 @@ func (m *making) prepare(context.Context) error {
 	}
 	m.plan = plan{
 		spec: m.spec, root: root, system: sys.binds, agent: m.driver.cfg.AgentPath, runDir: m.dirs.run,
-		workspace: m.spec.Workspace.HostDir, cgroup: tree.Path(run), dirs: tree.Dirs(run), noSwap: !tree.CountsSwap(run),
+		workspace: m.spec.Workspace.HostDir, cgroup: tree.Path(run), dirs: tree.Dirs(run), dialect: dialects()[m.runtime.name], noSwap: !tree.CountsSwap(run),
 	}
 	if m.plan.workspace == "" {
 		m.plan.workspace = m.dirs.workspace
@@ -230,9 +230,17 @@ func dialAgent(ctx context.Context, dir string) (net.Conn, error) {
 	return agentproto.WaitSocket(ctx, fmt.Sprintf("/proc/self/fd/%d/%s", handle.Fd(), agentproto.SocketName))
 }
 
+// agentError explains why the agent does not serve: in its own words where it
+// answered, else by what it wrote before it ended.
 func (m *making) agentError(err error) error {
 	if said := m.mutter.String(); said != "" {
 		err = fmt.Errorf("%w; the agent said: %s", err, said)
+	}
+	if missing := m.plan.dialect.missing; missing != "" {
+		return &sandbox.Error{Kind: sandbox.KindUnsupported, Message: missing, Cause: err}
+	}
+	if e, ok := errors.AsType[*sandbox.Error](err); ok && e.Kind != sandbox.KindUnavailable {
+		return &sandbox.Error{Kind: e.Kind, Message: "the box's agent does not serve: " + e.Message, Cause: err}
 	}
 	return unavailable("the box started, but its agent did not answer; see the service's log for its last words", err)
 }

@@ -93,7 +93,7 @@ func kernelMounts() map[string]specs.Mount {
 	need := func(kind string, options ...string) specs.Mount { return specs.Mount{Type: kind, Options: options} }
 	return map[string]specs.Mount{
 		"/proc":          need("proc", "nosuid", "noexec", "nodev"),
-		"/dev":           need("tmpfs", "nosuid", "noexec", "ro"),
+		"/dev":           need("tmpfs", "nosuid", "noexec"),
 		"/dev/pts":       need("devpts", "nosuid", "noexec", "newinstance"),
 		"/dev/shm":       need("tmpfs", "nosuid", "noexec", "nodev"),
 		"/sys":           need("sysfs", "nosuid", "noexec", "nodev", "ro"),

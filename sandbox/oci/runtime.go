@@ -32,6 +32,20 @@ type dialect struct {
 	flags []string
 	// get says where the runtime comes from.
 	get string
+	// openDev leaves /dev writable for root: the runtime's own kernel refuses to
+	// write to devices on a read-only file system, as Linux does not.
+	openDev bool
+	// missing says what keeps the agent from serving there, or is "".
+	missing string
+}
+
+// dev are the options of /dev: read-only once the runtime has put the usual
+// devices in.
+func (d dialect) dev() []string {
+	if d.openDev {
+		return nil
+	}
+	return []string{"ro"}
 }
 
 // dialects lists the runtimes that can be asked for.
@@ -39,9 +53,13 @@ func dialects() map[string]dialect {
 	return map[string]dialect{
 		"runc": {get: "apt-get install runc"},
 		"crun": {get: "apt-get install crun"},
-		// The sandbox reaches no network at all; a unix socket made in a bound
-		// directory must exist on the host, where the service waits for it.
-		"runsc": {get: "apt-get install runsc, or see gvisor.dev", flags: []string{"--network=none", "--host-uds=all"}},
+		// The sandbox reaches no network at all, and the agent's socket in a bound
+		// directory is made on the host, where the service waits for it; a box
+		// may connect to none.
+		"runsc": {get: "apt-get install runsc, or see gvisor.dev", openDev: true,
+			flags:   []string{"--network=none", "--host-uds=create", "--oci-seccomp"},
+			missing: "boxes cannot be made with runsc yet: gVisor has no setfsuid(2), which the agent's file work needs, and refuses to rename its socket in a bound directory",
+		},
 	}
 }
 
