@@ -68,7 +68,7 @@ func (s *service) writeJSON(w http.ResponseWriter, status int, doc any) error {
 	w.Header().Set("Content-Length", strconv.Itoa(len(raw)))
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.limits.IdleWrite + time.Duration(len(raw)>>10)*time.Millisecond))
 	w.WriteHeader(status)
-	_, _ = w.Write(raw) // a client that is gone needs no answer
+	_, _ = bytes.NewReader(raw).WriteTo(w) // a client that is gone needs no answer
 	return nil
 }
 

@@ -146,15 +146,34 @@ func (s *service) listCalls(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	calls, next, err := s.kernel.Calls(r.Context(), exchangeOf(r).run.RunID, p)
+	views, next, err := s.readCalls(r, p)
 	if err != nil {
 		return err
 	}
-	views := make([]callView, 0, len(calls))
-	for _, call := range calls {
-		views = append(views, viewCall(call))
-	}
 	return s.writeJSON(w, http.StatusOK, list("calls", views, next))
+}
+
+// readCalls reads a page of calls; one that grows heavy ends early.
+func (s *service) readCalls(r *http.Request, p runtime.Page) ([]callView, string, error) {
+	views, limit := []callView{}, p.Limit
+	for weight := 0; len(views) < limit && weight < heavyPage; {
+		p.Limit = min(pageStep, limit-len(views))
+		calls, next, err := s.kernel.Calls(r.Context(), exchangeOf(r).run.RunID, p)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, call := range calls {
+			views = append(views, viewCall(call))
+			weight += len(call.Arguments) + len(call.EffectiveArguments)
+			if call.Result != nil {
+				weight += len(call.Result.StructuredOutput)
+			}
+		}
+		if p.Cursor = next; next == "" {
+			break
+		}
+	}
+	return views, p.Cursor, nil
 }
 
 func (s *service) getCall(w http.ResponseWriter, r *http.Request) error {

@@ -45,18 +45,32 @@ func (s *service) eventPage(w http.ResponseWriter, r *http.Request, q url.Values
 	if err != nil {
 		return err
 	}
-	events, err := s.kernel.Events(r.Context(), exchangeOf(r).run.RunID, after, int(limit))
+	events, next, err := s.readEvents(r, after, int(limit))
 	if err != nil {
 		return err
 	}
-	if events == nil {
-		events = []runtime.Event{}
-	}
-	next := after
-	if len(events) > 0 {
-		next = events[len(events)-1].Seq
-	}
 	return s.writeJSON(w, http.StatusOK, map[string]any{"events": events, "next": next})
+}
+
+// readEvents reads up to limit events and the sequence number of the last. A
+// page that grows heavy ends early: whoever goes on from next misses nothing.
+func (s *service) readEvents(r *http.Request, after int64, limit int) ([]runtime.Event, int64, error) {
+	events := []runtime.Event{}
+	for weight := 0; len(events) < limit && weight < heavyPage; {
+		step := min(pageStep, limit-len(events))
+		more, err := s.kernel.Events(r.Context(), exchangeOf(r).run.RunID, after, step)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, e := range more {
+			after, weight = e.Seq, weight+len(e.Data)
+		}
+		events = append(events, more...)
+		if len(more) < step {
+			break
+		}
+	}
+	return events, after, nil
 }
 
 // eventLines sends the events so far, one JSON object a line; with
@@ -122,9 +136,6 @@ type follower struct {
 	over bool // the run's last event was seen
 }
 
-// followPage is how many events are read at a time.
-const followPage = 200
-
 func (f *follower) run() error {
 	ctx, runID := f.r.Context(), exchangeOf(f.r).run.RunID
 	signal, stop := f.s.kernel.Follow(runID)
@@ -140,6 +151,7 @@ func (f *follower) run() error {
 	if err := f.begin(); err != nil || f.r.Method == http.MethodHead {
 		return err
 	}
+	defer f.giveTime() // for the end of the answer
 	beat := time.NewTicker(f.s.limits.Heartbeat)
 	defer beat.Stop()
 	for !f.over && (more || f.live) {
@@ -174,7 +186,7 @@ func (f *follower) wait(ctx context.Context, signal <-chan struct{}, beat <-chan
 
 // sendNew sends the next page of events; more tells that there is another.
 func (f *follower) sendNew(ctx context.Context, runID string) (more bool, err error) {
-	events, err := f.s.kernel.Events(ctx, runID, f.after, followPage)
+	events, err := f.s.kernel.Events(ctx, runID, f.after, pageStep)
 	if err != nil {
 		return false, err
 	}
@@ -195,7 +207,7 @@ func (f *follower) sendNew(ctx context.Context, runID string) (more bool, err er
 	if err := f.begin(); err != nil {
 		return false, err
 	}
-	return len(events) == followPage, f.send(b.Bytes())
+	return len(events) == pageStep, f.send(b.Bytes())
 }
 
 // isLast tells whether a run's ledger ends with such an event.
@@ -227,10 +239,13 @@ func (f *follower) begin() error {
 
 // send writes and flushes within the time that a reader has.
 func (f *follower) send(b []byte) error {
-	rc := http.NewResponseController(f.w)
-	_ = rc.SetWriteDeadline(time.Now().Add(f.s.limits.IdleWrite))
+	f.giveTime()
 	if _, err := f.w.Write(b); err != nil {
 		return err
 	}
-	return rc.Flush()
+	return http.NewResponseController(f.w).Flush()
+}
+
+func (f *follower) giveTime() {
+	_ = http.NewResponseController(f.w).SetWriteDeadline(time.Now().Add(f.s.limits.IdleWrite))
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strconv"
@@ -45,6 +46,26 @@ func TestEventsAreReadInPages(t *testing.T) {
 	require.EqualValues(t, 5, last["next"])
 }
 
+func TestAPageThatGrowsHeavyEndsEarlyAndNothingIsMissed(t *testing.T) {
+	w := newWorld(t, api.Limits{})
+	id := w.kernel.addRun("a")
+	w.kernel.fill(id, 299)
+	for i := range w.kernel.events[id] {
+		w.kernel.events[id][i].Data = json.RawMessage(`"` + strings.Repeat("x", 200<<10) + `"`)
+	}
+	next, seen, pages := 0, 0, 0
+	for seen < 300 {
+		page := w.do("GET", fmt.Sprintf("/v1/runs/%s/events?limit=1000&after=%d", id, next), "").object()
+		for _, e := range page["events"].([]any) {
+			seen++
+			require.EqualValues(t, seen, e.(map[string]any)["seq"])
+		}
+		next = int(page["next"].(float64))
+		pages++
+	}
+	require.Equal(t, 3, pages) // 100 events of 200 KiB are more than a page holds
+}
+
 func TestEventsAreExportedAsLinesToTheirPresentEnd(t *testing.T) {
 	w := newWorld(t, api.Limits{})
 	id := w.kernel.addRun("a")
@@ -70,46 +91,54 @@ func TestLinesCanFollowARunToItsEnd(t *testing.T) {
 	require.Len(t, strings.Split(strings.TrimSpace(a.body), "\n"), 2)
 }
 
-// openStream opens an event stream; next reads one message of it, without
-// comments.
-func (w *world) openStream(path string, header ...string) (resp *http.Response, next func() map[string]string) {
+// eventStream is an open stream as its reader has it.
+type eventStream struct {
+	status int
+	head   http.Header
+	lines  *bufio.Scanner
+	close  func() error
+}
+
+func (w *world) openStream(path string, header ...string) *eventStream {
 	w.t.Helper()
 	resp, err := w.client.Do(w.request("GET", path, http.NoBody, append(header, "Accept: text/event-stream")...))
 	require.NoError(w.t, err)
-	w.t.Cleanup(func() { _ = resp.Body.Close() })
-	lines := bufio.NewScanner(resp.Body)
-	return resp, func() map[string]string {
-		message := map[string]string{}
-		for lines.Scan() {
-			line := lines.Text()
-			if line == "" && len(message) > 0 {
-				return message
-			}
-			if name, value, ok := strings.Cut(line, ": "); ok && name != "" {
-				message[name] = value
-			}
+	w.t.Cleanup(func() { _ = resp.Body.Close() }) // may be closed already
+	return &eventStream{status: resp.StatusCode, head: resp.Header, lines: bufio.NewScanner(resp.Body), close: resp.Body.Close}
+}
+
+// next reads one message, without comments; nil is the stream's end.
+func (s *eventStream) next() map[string]string {
+	message := map[string]string{}
+	for s.lines.Scan() {
+		line := s.lines.Text()
+		if line == "" && len(message) > 0 {
+			return message
 		}
-		return nil
+		if name, value, ok := strings.Cut(line, ": "); ok && name != "" {
+			message[name] = value
+		}
 	}
+	return nil
 }
 
 func TestAStreamSendsWhatIsThereThenWhatComesThenEnds(t *testing.T) {
 	w := newWorld(t, api.Limits{})
 	id := w.kernel.addRun("a")
-	resp, next := w.openStream("/v1/runs/" + id + "/events")
-	require.Equal(t, 200, resp.StatusCode)
-	require.Equal(t, "text/event-stream", resp.Header.Get("Content-Type"))
-	require.Equal(t, "1", next()["id"])
+	stream := w.openStream("/v1/runs/" + id + "/events")
+	require.Equal(t, 200, stream.status)
+	require.Equal(t, "text/event-stream", stream.head.Get("Content-Type"))
+	require.Equal(t, "1", stream.next()["id"])
 	w.kernel.fill(id, 1)
-	message := next()
+	message := stream.next()
 	require.Equal(t, "2", message["id"])
 	require.Equal(t, "TOOL_CALL_PROGRESS", message["event"])
 	var e runtime.Event
 	require.NoError(t, json.Unmarshal([]byte(message["data"]), &e))
 	require.EqualValues(t, 2, e.Seq)
 	require.NoError(t, w.kernel.EndRun(t.Context(), id, ""))
-	require.Equal(t, "RUN_ENDED", next()["event"])
-	require.Nil(t, next())
+	require.Equal(t, "RUN_ENDED", stream.next()["event"])
+	require.Nil(t, stream.next())
 	eventually(t, func() bool { return w.kernel.following(id) == 0 }, "somebody still follows")
 }
 
@@ -120,9 +149,9 @@ func TestAStreamResumesBehindTheLastEventSeen(t *testing.T) {
 	for _, row := range []struct{ query, last, first string }{
 		{"", "", "1"}, {"?after=4", "", "5"}, {"", "7", "8"}, {"?after=4", "7", "8"}, {"?after=7", "0", "1"},
 	} {
-		resp, next := w.openStream("/v1/runs/"+id+"/events"+row.query, "Last-Event-ID: "+row.last)
-		require.Equal(t, row.first, next()["id"])
-		require.NoError(t, resp.Body.Close())
+		stream := w.openStream("/v1/runs/"+id+"/events"+row.query, "Last-Event-ID: "+row.last)
+		require.Equal(t, row.first, stream.next()["id"])
+		require.NoError(t, stream.close())
 	}
 	for _, bad := range []string{"x", "-1", "1.5", "99999999999999999999"} {
 		w.do("GET", "/v1/runs/"+id+"/events", "", "Accept: text/event-stream", "Last-Event-ID: "+bad).problem(400, "BAD_REQUEST")
@@ -147,11 +176,11 @@ func TestAStreamWaitsForTheLastEventOfARunThatIsEnding(t *testing.T) {
 	w.kernel.mu.Lock()
 	w.kernel.runs[id].Status = runtime.RunEnded // before its event is in the ledger
 	w.kernel.mu.Unlock()
-	_, next := w.openStream("/v1/runs/" + id + "/events")
-	require.Equal(t, "1", next()["id"])
+	stream := w.openStream("/v1/runs/" + id + "/events")
+	require.Equal(t, "1", stream.next()["id"])
 	w.kernel.note(id, runtime.RunEndedEvent)
-	require.Equal(t, "RUN_ENDED", next()["event"])
-	require.Nil(t, next())
+	require.Equal(t, "RUN_ENDED", stream.next()["event"])
+	require.Nil(t, stream.next())
 }
 
 func TestAnIdleStreamShowsThatItLivesWithoutReadingTheLedger(t *testing.T) {
@@ -175,15 +204,14 @@ func TestAnIdleStreamShowsThatItLivesWithoutReadingTheLedger(t *testing.T) {
 func TestAStreamWhoseLedgerFailsIsCutAndDoesNotLookWhole(t *testing.T) {
 	w := newWorld(t, api.Limits{})
 	id := w.kernel.addRun("a")
-	resp, next := w.openStream("/v1/runs/" + id + "/events")
-	require.NotNil(t, next())
+	stream := w.openStream("/v1/runs/" + id + "/events")
+	require.NotNil(t, stream.next())
 	w.kernel.mu.Lock()
 	w.kernel.failure = errors.New("disk gone")
 	w.kernel.record(id, runtime.CallProgress, "")
 	w.kernel.mu.Unlock()
-	require.Nil(t, next())
-	_, err := resp.Body.Read(make([]byte, 1))
-	require.Error(t, err)
+	require.Nil(t, stream.next())
+	require.ErrorIs(t, stream.lines.Err(), io.ErrUnexpectedEOF)
 	eventually(t, func() bool { return strings.Contains(w.log.text(), "disk gone") }, "not in the log")
 }
 
@@ -206,8 +234,8 @@ func TestAReaderThatNeverReadsHoldsNobodyUp(t *testing.T) {
 	w.kernel.mu.Unlock()
 	started := time.Now()
 	require.Equal(t, 200, w.do("POST", "/v1/runs/"+id+"/calls", `{"toolName": "echo"}`).status)
-	_, next := w.openStream("/v1/runs/" + id + "/events?after=401")
-	require.NotNil(t, next()) // another reader gets its events
+	stream := w.openStream("/v1/runs/" + id + "/events?after=401")
+	require.NotNil(t, stream.next()) // another reader gets its events
 	require.Less(t, time.Since(started), 5*time.Second)
 	eventually(t, func() bool { return w.kernel.following(id) == 1 }, "the stuck stream is not given up")
 	eventually(t, func() bool { return strings.Contains(w.log.text(), `"clientGone":true`) }, "not in the log")
@@ -217,9 +245,9 @@ func TestAReaderThatNeverReadsHoldsNobodyUp(t *testing.T) {
 func TestAStreamEndsWhenItsReaderLeavesAndWhenTheServerStops(t *testing.T) {
 	w := newWorld(t, api.Limits{})
 	id := w.kernel.addRun("a")
-	resp, next := w.openStream("/v1/runs/" + id + "/events")
-	require.NotNil(t, next())
-	require.NoError(t, resp.Body.Close())
+	stream := w.openStream("/v1/runs/" + id + "/events")
+	require.NotNil(t, stream.next())
+	require.NoError(t, stream.close())
 	eventually(t, func() bool { return w.kernel.following(id) == 0 }, "the left stream goes on")
 
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -228,19 +256,19 @@ func TestAStreamEndsWhenItsReaderLeavesAndWhenTheServerStops(t *testing.T) {
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(listener) }()
 	w.url = "http://" + listener.Addr().String()
-	_, next = w.openStream("/v1/runs/" + id + "/events")
-	require.NotNil(t, next())
+	stream = w.openStream("/v1/runs/" + id + "/events")
+	require.NotNil(t, stream.next())
 	require.NoError(t, srv.Shutdown(t.Context()))
 	require.ErrorIs(t, <-served, http.ErrServerClosed)
-	require.Nil(t, next())
+	require.Nil(t, stream.next())
 }
 
 func TestASecondPageOfAStreamComesWithoutASignal(t *testing.T) {
 	w := newWorld(t, api.Limits{})
 	id := w.kernel.addRun("a")
 	w.kernel.fill(id, 500)
-	_, next := w.openStream("/v1/runs/" + id + "/events")
+	stream := w.openStream("/v1/runs/" + id + "/events")
 	for i := range 501 {
-		require.Equal(t, strconv.Itoa(i+1), next()["id"])
+		require.Equal(t, strconv.Itoa(i+1), stream.next()["id"])
 	}
 }

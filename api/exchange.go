@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"regexp"
@@ -75,9 +76,13 @@ func (s *service) boundIdle(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// logExchange writes the one line of a request. Query strings stay out of it.
+// logExchange writes the one line of a request. Query strings stay out of it;
+// that somebody asked for our health is of no interest.
 func (s *service) logExchange(r *http.Request, x *exchange, started time.Time) {
 	level, status := slog.LevelInfo, x.out.status
+	if x.who.KeyID == "" && status == http.StatusOK {
+		level = slog.LevelDebug
+	}
 	if x.cause != nil && !x.gone && x.code.HTTP() >= http.StatusInternalServerError {
 		level = slog.LevelError
 	}
@@ -104,14 +109,14 @@ func (s *service) guardPanic(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			p := recover()
-			switch {
-			case p == nil:
-			case p == http.ErrAbortHandler:
-				panic(p)
-			default:
-				s.log.Error("handler panicked", "requestId", exchangeOf(r).id, "panic", p, "stack", string(debug.Stack()))
-				fail(w, r, errPanicked)
+			if p == nil {
+				return
 			}
+			if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+				panic(p)
+			}
+			s.log.Error("handler panicked", "requestId", exchangeOf(r).id, "panic", p, "stack", string(debug.Stack()))
+			fail(w, r, errPanicked)
 		}()
 		next.ServeHTTP(w, r)
 	})

@@ -160,7 +160,7 @@ func TestAnAcceptHeaderThatNothingFitsIsRefusedBeforeAnythingIsDone(t *testing.T
 
 func TestARequestHasAnIdThatIsEchoedAndLogged(t *testing.T) {
 	w := newWorld(t, api.Limits{})
-	require.Equal(t, "job-7.a_B", w.do("GET", "/healthz", "", "X-Request-Id: job-7.a_B").head.Get("X-Request-Id"))
+	require.Equal(t, "job-7.a_B", w.do("GET", "/v1/codes", "", "X-Request-Id: job-7.a_B").head.Get("X-Request-Id"))
 	eventually(t, func() bool { return strings.Contains(w.log.text(), `"requestId":"job-7.a_B"`) }, "not logged")
 	made := regexp.MustCompile(`^[0-9a-f-]{36}$`)
 	for _, id := range []string{"", "a b", strings.Repeat("a", 129), "x\tINFO"} {

@@ -19,6 +19,11 @@ import (
 const (
 	maxPage     = 1000
 	defaultPage = 100
+	// pageStep is how many rows are read at a time, and heavyPage the bytes of
+	// arguments and outputs after which a page ends early: a row may weigh
+	// megabytes.
+	pageStep  = 50
+	heavyPage = 16 << 20
 )
 
 // query reads the query string, and refuses a parameter that the endpoint does

@@ -100,6 +100,7 @@ func (s *service) stream(w http.ResponseWriter, r *http.Request, a streamed) err
 	if err := a.write(&paced{ResponseWriter: w, idle: s.limits.IdleWrite}); err != nil {
 		return err
 	}
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.limits.IdleWrite)) // for the end
 	if exchangeOf(r).out.status == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
