@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"io/fs"
 )
 
@@ -34,17 +35,17 @@ func (p *probe) apply(tx *transaction) error {
 }
 
 // Migrate applies the migrations of a directory to a database.
-func Migrate(ctx context.Context, path string, dir fs.FS) error {
+func Migrate(ctx context.Context, path string, dir fs.FS) (err error) {
 	db, err := sql.Open("sqlite", dsn(path, "_txlock=immediate"))
 	if err != nil {
 		return err
 	}
-	defer db.Close()
+	defer func() { err = errors.Join(err, db.Close()) }()
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer func() { err = errors.Join(err, conn.Close()) }()
 	return migrate(ctx, conn, dir)
 }
 

@@ -1,7 +1,9 @@
 package ledger_test
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -117,6 +119,26 @@ func TestNotesAreWrittenWithoutAnybodyWaiting(t *testing.T) {
 		events, err := l.Events(ctx, "run_1", 1, 0)
 		return err == nil && len(events) == 1
 	}, 5*time.Second, 5*time.Millisecond)
+}
+
+func TestANoteThatNamesNothingIsLoggedAndHarmsNoOther(t *testing.T) {
+	var log bytes.Buffer
+	l, err := ledger.Open(t.Context(), ledger.Config{
+		Path: t.TempDir() + "/l.db", Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	require.NoError(t, err)
+	ctx := t.Context()
+	require.NoError(t, l.CreateRun(ctx, newRun("run_1")))
+	require.NoError(t, l.Note(ctx, nil, note("run_9", "", runtime.RunChanged)))
+	require.NoError(t, l.Note(ctx, &runtime.CallUpdate{ToolCallID: "call_9", Started: true}, note("run_1", "call_9", runtime.CallStarted)))
+	require.NoError(t, l.Note(ctx, nil, note("run_1", "", runtime.RunChanged)))
+	require.NoError(t, l.SaveRun(ctx, newRun("run_1"), note("run_1", "", runtime.RunResumed)))
+	events, err := l.Events(ctx, "run_1", 1, 0)
+	require.NoError(t, err)
+	require.Equal(t, []runtime.EventKind{runtime.RunChanged, runtime.RunResumed}, kinds(events))
+	require.NoError(t, l.Close())
+	require.Contains(t, log.String(), "run_9")
+	require.Contains(t, log.String(), "call_9")
 }
 
 func TestANoteOfAFollowedRunIsWrittenAtOnce(t *testing.T) {

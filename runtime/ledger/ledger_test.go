@@ -83,12 +83,11 @@ func whole(ctx context.Context, l *ledger.Ledger, runID, callID string) error {
 	return l.Result(ctx, done(c, true), runtime.RunUsage{Calls: 1})
 }
 
-func problem(t testing.TB, err error, code runtime.ProblemCode) *runtime.Problem {
+func problem(t testing.TB, err error, code runtime.ProblemCode) {
 	t.Helper()
 	var p *runtime.Problem
 	require.ErrorAs(t, err, &p)
 	require.Equal(t, code, p.Code, p.Detail)
-	return p
 }
 
 func kinds(events []runtime.Event) []runtime.EventKind {

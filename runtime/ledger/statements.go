@@ -66,7 +66,7 @@ func prepareStatements(ctx context.Context, conn *sql.Conn) (*statements, error)
 			(artifact_id, run_id, call_id, type, name, bytes, sha256, description, created_ns)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`},
 	} {
-		stmt, err := conn.PrepareContext(ctx, p.text)
+		stmt, err := conn.PrepareContext(ctx, p.text) //nolint:sqlclosecheck // it is closed with its connection
 		if err != nil {
 			return nil, err
 		}

@@ -50,7 +50,7 @@ func planDir(ctx context.Context, root *os.Root, limits Limits, stats *Stats) ([
 		}
 		if err != nil {
 			stats.skip(path, "cannot be read")
-			return nil
+			return nil //nolint:nilerr // what cannot be read is left out and told, not an end of the copy
 		}
 		e, why := planHost(root, path, d)
 		if why != "" {

@@ -162,30 +162,30 @@ func (d *differ) nowText(s *state) (text []byte, ok bool, err error) {
 // file writes one file's part. shown is false where it is only to be named.
 func (d *differ) file(c change, old, now []byte, shown bool) error {
 	a, b := gitName("a/", c.path), gitName("b/", c.path)
-	fmt.Fprintf(d.out, "diff --git %s %s\n", a, b)
+	d.line("diff --git %s %s\n", a, b)
 	switch {
 	case c.old == nil:
-		fmt.Fprintf(d.out, "new file mode %s\n", c.now.mode())
+		d.line("new file mode %s\n", c.now.mode())
 		a = "/dev/null"
 	case c.now == nil:
-		fmt.Fprintf(d.out, "deleted file mode %s\n", c.old.mode())
+		d.line("deleted file mode %s\n", c.old.mode())
 		b = "/dev/null"
 	case c.old.mode() != c.now.mode():
-		fmt.Fprintf(d.out, "old mode %s\nnew mode %s\n", c.old.mode(), c.now.mode())
+		d.line("old mode %s\nnew mode %s\n", c.old.mode(), c.now.mode())
 		if c.old.Hash == c.now.Hash {
 			return d.flushed()
 		}
 	}
 	if !shown || d.shown > d.limits.DiffBytes {
 		d.sum.Binary++
-		fmt.Fprintf(d.out, "Binary files %s and %s differ\n", a, b)
+		d.line("Binary files %s and %s differ\n", a, b)
 		return d.flushed()
 	}
 	hunks := hunksOf(old, now)
 	if len(hunks) == 0 {
 		return d.flushed() // an empty file came or went
 	}
-	fmt.Fprintf(d.out, "--- %s\n+++ %s\n", fieldEnd(a), fieldEnd(b))
+	d.line("--- %s\n+++ %s\n", fieldEnd(a), fieldEnd(b))
 	for _, h := range hunks {
 		n, err := h.write(d.out)
 		if err != nil {
@@ -198,8 +198,10 @@ func (d *differ) file(c change, old, now []byte, shown bool) error {
 	return nil
 }
 
-// flushed tells of an earlier failure of the writer, which a bufio.Writer
-// keeps; so the lines above need not look.
+// line writes without looking: the bufio.Writer keeps its first failure, and
+// flushed tells of it.
+func (d *differ) line(format string, args ...any) { _, _ = fmt.Fprintf(d.out, format, args...) }
+
 func (d *differ) flushed() error {
 	_, err := d.out.Write(nil)
 	return err

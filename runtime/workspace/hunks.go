@@ -78,7 +78,10 @@ func (h *hunk) add(mark byte, lines []string) {
 
 // write writes the hunk and tells how many bytes it had.
 func (h *hunk) write(w *bufio.Writer) (n int64, err error) {
-	fmt.Fprintf(w, "@@ -%s +%s @@\n", span(h.oldStart, h.oldLines), span(h.newStart, h.newLines))
+	head := "@@ -" + span(h.oldStart, h.oldLines) + " +" + span(h.newStart, h.newLines) + " @@\n"
+	if _, err := w.WriteString(head); err != nil {
+		return n, err
+	}
 	for _, l := range h.lines {
 		n += int64(len(l))
 		if _, err := w.WriteString(l); err != nil {
