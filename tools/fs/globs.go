@@ -1,0 +1,95 @@
+package fs
+
+import (
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/sandboxd/sandboxd/runtime"
+)
+
+// glob is a compiled pattern over paths of the workspace. One dialect for all
+// tools here: * and ? do not cross a slash, ** does and stands for none too,
+// {a,b} and [a-z] as usual, a backslash makes the next character ordinary. A
+// pattern without a slash matches a name at any depth; with one, it is the
+// whole path. Case matters.
+type glob struct {
+	pattern string
+	// hidden is true where the pattern itself names something hidden.
+	hidden bool
+}
+
+func compileGlob(p string) (glob, *runtime.Fault) {
+	clean := strings.TrimPrefix(p, "./")
+	anchored := strings.HasPrefix(clean, "/") || len(clean) < len(p)
+	clean = strings.TrimPrefix(clean, "/")
+	if strings.HasSuffix(clean, "/") {
+		clean += "**"
+	}
+	if clean == "" || strings.ContainsRune(clean, 0) || !doublestar.ValidatePattern(clean) {
+		return glob{}, runtime.Faultf(runtime.CodePatternInvalid, "The glob %q does not compile. Check its brackets, braces and backslashes; **/*.go is one that does.", p)
+	}
+	if !anchored && !strings.Contains(clean, "/") {
+		clean = "**/" + clean
+	}
+	return glob{pattern: clean, hidden: strings.HasPrefix(clean, ".") || strings.Contains(clean, "/.")}, nil
+}
+
+func (g glob) match(path string) bool { return doublestar.MatchUnvalidated(g.pattern, path) }
+
+// covers is match for a pattern that may name a directory and then means all
+// that is below it.
+func (g glob) covers(path string) bool {
+	return g.match(path) || doublestar.MatchUnvalidated(g.pattern+"/**", path)
+}
+
+// globs choose paths: those that any of in covers, or all if there is none,
+// less those that any of out covers.
+type globs struct{ in, out []glob }
+
+func compileGlobs(patterns []string) (globs, *runtime.Fault) {
+	var all globs
+	for _, p := range patterns {
+		rest, negative := strings.CutPrefix(p, "!")
+		g, fault := compileGlob(rest)
+		if fault != nil {
+			return globs{}, fault
+		}
+		if negative {
+			all.out = append(all.out, g)
+		} else {
+			all.in = append(all.in, g)
+		}
+	}
+	return all, nil
+}
+
+// choose tells whether a path is chosen, and whether a pattern that names
+// something hidden chose it.
+func (gs globs) choose(path string) (chosen, hidden bool) {
+	for _, g := range gs.out {
+		if g.covers(path) {
+			return false, false
+		}
+	}
+	chosen = len(gs.in) == 0
+	for _, g := range gs.in {
+		if g.covers(path) {
+			chosen, hidden = true, hidden || g.hidden
+		}
+	}
+	return chosen, hidden
+}
+
+// namesHidden is true where any pattern may choose something hidden.
+func (gs globs) namesHidden() bool {
+	for _, g := range gs.in {
+		if g.hidden {
+			return true
+		}
+	}
+	return false
+}
+
+// isHidden is true for a path with a name that begins with a dot.
+func isHidden(path string) bool { return strings.HasPrefix(path, ".") || strings.Contains(path, "/.") }
