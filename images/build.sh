@@ -72,6 +72,8 @@ build() {
         --customize-hook='find "$1" -xdev -type f -perm /6000 | { ! grep .; }' \
         "$codename" "$work/root.tar" "${sources[@]}" >&2
     mv "$work/root.tar" "$tar"
+    # Tars of definitions that nobody has asked for in a month.
+    find "$cache" -name "$name-*.tar" -mtime +30 -delete
     say "[2/2] sandboxd/$name: $(du -h "$tar" | cut -f1) in $tar"
 }
 
@@ -84,9 +86,13 @@ load() {
         say "the engine has this sandboxd/$name"
         return
     fi
+    local old
+    old=$(docker image inspect -f '{{.Id}}' "sandboxd/$name" 2>/dev/null || true)
     docker import --change "LABEL io.sandboxd.definition=$hash org.opencontainers.image.title=sandboxd/$name" \
         --change 'ENV LANG=C.UTF-8 PATH=/usr/local/bin:/usr/bin:/bin' \
         "$tar" "sandboxd/$name" >/dev/null
+    # Boxes that run keep the image they were made from.
+    [ -z "$old" ] || docker image rm "$old" >/dev/null 2>&1 || true
     say "sandboxd/$name is loaded into the engine"
 }
 
@@ -97,5 +103,6 @@ if [ -n "$fresh" ] || [ ! -s "$tar" ]; then
     command -v mmdebstrap >/dev/null || "$here/../scripts/provision.sh" images 9>&-
     build 9>&-
 fi
+touch "$tar"
 [ -n "$tar_only" ] || load
 printf '%s\n' "$tar"

@@ -2,6 +2,10 @@ package docker
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/sandboxd/sandboxd/sandbox/agentproto"
 	"github.com/sandboxd/sandboxd/sandbox/cgroup"
@@ -39,7 +43,12 @@ func (m *making) cgroup() error {
 		m.degraded = append(m.degraded, m.driver.noCgroups)
 		return nil
 	}
-	if err := tree.Create(run); err != nil {
+	switch err := tree.Create(run); {
+	case errors.Is(err, unix.EROFS), errors.Is(err, fs.ErrPermission):
+		// A service in a container sees the cgroups, but not to write.
+		m.degraded = append(m.degraded, "this machine's cgroups are not the service's to write: commands are killed by walking their process tree")
+		return nil
+	case err != nil:
 		return err
 	}
 	m.undo.push(func(ctx context.Context) error { return tree.Destroy(ctx, run) })

@@ -77,6 +77,7 @@ type aboutEngine struct {
 	cgroupMode   string
 	runtimes     []string
 	local        bool // its address is a unix socket
+	remapped     bool // its containers' root is not the host's
 }
 
 var _ sandbox.Driver = (*Driver)(nil)
@@ -100,7 +101,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 
 func checkConfig(cfg Config) error {
 	switch {
-	case !idPattern.MatchString(cfg.OwnerID) || len(cfg.OwnerID) > 32 || strings.ToLower(cfg.OwnerID) != cfg.OwnerID:
+	case !isID(cfg.OwnerID) || len(cfg.OwnerID) > 32 || strings.ToLower(cfg.OwnerID) != cfg.OwnerID:
 		return fmt.Errorf("docker: an owner id is 1 to 32 lower-case letters, digits and dashes, not %q", cfg.OwnerID)
 	case !filepath.IsAbs(cfg.DataDir):
 		return fmt.Errorf("docker: the data directory must be an absolute path, not %q", cfg.DataDir)
@@ -132,7 +133,8 @@ func newDriver(ctx context.Context, cfg Config, e engine) (*Driver, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	d := &Driver{cfg: cfg, engine: e, about: about, boxes: boxes, log: log, transport: cfg.Transport}
-	if d.transport == TransportAuto && (!about.local || os.Geteuid() != 0) {
+	// A remapped root could not enter the box's directories.
+	if d.transport == TransportAuto && (!about.local || about.remapped || os.Geteuid() != 0) {
 		d.transport = TransportStdio
 	}
 	if d.transport != TransportStdio {
@@ -159,6 +161,9 @@ func askEngine(ctx context.Context, e engine) (aboutEngine, error) {
 		cgroupDriver: info.CgroupDriver,
 		cgroupMode:   "v" + cmp.Or(info.CgroupVersion, "1"),
 		local:        strings.HasPrefix(e.DaemonHost(), "unix://"),
+	}
+	for _, opt := range info.SecurityOptions {
+		about.remapped = about.remapped || strings.Contains(opt, "name=userns") || strings.Contains(opt, "name=rootless")
 	}
 	for name := range info.Runtimes {
 		about.runtimes = append(about.runtimes, name)

@@ -64,17 +64,29 @@ func (d *Driver) sweepVolumes(ctx context.Context, keep, gone map[string]bool) e
 	}
 	var errs []error
 	for _, v := range all.Volumes {
-		run := v.Labels[labelRun]
-		if v.Labels[labelOwner] != d.cfg.OwnerID || run == "" || keep[run] {
-			continue
+		run, ours := v.Labels[labelRun], v.Labels[labelOwner] == d.cfg.OwnerID
+		switch {
+		case !ours || keep[run]:
+		case run == "":
+			// The agent of another build. While a box uses it the engine refuses.
+			if v.Name != d.agentVolumeInUse() {
+				_ = d.engine.VolumeRemove(ctx, v.Name, false)
+			}
+		default:
+			if err := d.removeVolume(ctx, v.Name); err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			gone[run] = true
 		}
-		if err := d.removeVolume(ctx, v.Name); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		gone[run] = true
 	}
 	return errors.Join(errs...)
+}
+
+func (d *Driver) agentVolumeInUse() string {
+	d.agentVolume.Lock()
+	defer d.agentVolume.Unlock()
+	return d.agentVolumeMade
 }
 
 func (d *Driver) sweepCgroups(ctx context.Context, keep, gone map[string]bool) error {

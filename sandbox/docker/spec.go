@@ -4,20 +4,27 @@ import (
 	"cmp"
 	"fmt"
 	"path"
-	"regexp"
 
 	"github.com/sandboxd/sandboxd/sandbox"
 	"github.com/sandboxd/sandboxd/seccomp"
 )
 
-// idPattern is what may become part of a container's, a directory's and a
-// cgroup's name.
-var idPattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_-]{0,63}$`)
+// isID tells whether s may become part of a container's, a directory's and a
+// cgroup's name: 1 to 64 letters, digits, dashes and underscores.
+func isID(s string) bool {
+	for i, c := range []byte(s) {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !letter && (i == 0 || c != '-' && c != '_') {
+			return false
+		}
+	}
+	return len(s) >= 1 && len(s) <= 64
+}
 
 // complete fills in the defaults of a spec and refuses what no box can be made
 // from. Policy (which images, which host directories) was the caller's.
 func complete(spec sandbox.Spec, defaultRuntime string) (sandbox.Spec, error) {
-	if !idPattern.MatchString(spec.RunID) {
+	if !isID(spec.RunID) {
 		return spec, invalid("a run id is 1 to 64 letters, digits, - and _, not %q", spec.RunID)
 	}
 	spec.Image = cmp.Or(spec.Image, DefaultImage)
