@@ -199,8 +199,23 @@ func (s *streams) copy(out output) {
 		}
 		if n == len(buf) && n < agentproto.MaxChunk {
 			buf = make([]byte, agentproto.MaxChunk)
+			out.widen()
 		}
 	}
+}
+
+// bulkPipe is the size of the pipe of a command that writes much: it goes on
+// writing while the agent sends.
+const bulkPipe = 512 << 10
+
+// widen enlarges the pipe; where it is refused (pipe(7)), the copying is only
+// slower.
+func (o output) widen() {
+	raw, err := o.file.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, bulkPipe) })
 }
 
 // copyRest sends what is in the pipe now.
