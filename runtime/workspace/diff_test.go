@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -178,7 +179,8 @@ func TestRandomEditsSurviveTheOracle(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for trial := range 60 {
 		box, store := newBox(t), newStore(t)
-		before := randomLines(rng, 200)
+		kinds := []int{20, 300, 100_000}[trial%3]
+		before := randomLines(rng, 200, kinds)
 		box.write(t, "f", strings.Join(before, ""))
 		oracle := filepath.Join(t.TempDir(), "oracle")
 		require.NoError(t, os.Mkdir(oracle, 0o755))
@@ -187,13 +189,13 @@ func TestRandomEditsSurviveTheOracle(t *testing.T) {
 		after := append([]string(nil), before...)
 		for range 1 + rng.IntN(30) {
 			i := rng.IntN(len(after))
-			after = append(after[:i:i], append(randomLines(rng, rng.IntN(4)), after[i+rng.IntN(min(4, len(after)-i)):]...)...)
+			after = append(after[:i:i], append(randomLines(rng, rng.IntN(4), kinds), after[i+rng.IntN(min(4, len(after)-i)):]...)...)
 			if len(after) == 0 {
 				after = []string{"x"}
 			}
 		}
 		text := strings.Join(after, "")
-		if trial%3 == 0 {
+		if trial%4 == 0 {
 			text = strings.TrimSuffix(text, "\n")
 		}
 		box.write(t, "f", text)
@@ -209,12 +211,49 @@ func TestRandomEditsSurviveTheOracle(t *testing.T) {
 	}
 }
 
-func randomLines(rng *rand.Rand, n int) []string {
+// randomLines are alike the more often the fewer kinds there are.
+func randomLines(rng *rand.Rand, n, kinds int) []string {
 	out := make([]string, n)
 	for i := range out {
-		out[i] = fmt.Sprintf("%d\n", rng.IntN(20)) // many lines are alike
+		out[i] = fmt.Sprintf("%d\n", rng.IntN(kinds))
 	}
 	return out
+}
+
+func TestManySmallEditsStaySmall(t *testing.T) {
+	box, store := newBox(t), newStore(t)
+	before := make([]string, 4000)
+	for i := range before {
+		before[i] = fmt.Sprintf("line %d\n", i)
+	}
+	box.write(t, "f", strings.Join(before, ""))
+	require.NoError(t, store.SaveBase(t.Context(), "run_1", box))
+	for i := 0; i < len(before); i += 20 {
+		before[i] = "edited\n"
+	}
+	box.write(t, "f", strings.Join(before, ""))
+	var patch bytes.Buffer
+	sum, err := store.DiffSummary(t.Context(), "run_1", box, &patch)
+	require.NoError(t, err)
+	require.Equal(t, workspace.Summary{Modified: 1, Insertions: 200, Deletions: 200}, sum)
+}
+
+func TestHostileTextsAreComparedInBoundedTime(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	box, store := newBox(t), newStore(t)
+	for _, kinds := range []int{1, 2, 9, 1000, 1_000_000} {
+		var a, b strings.Builder
+		for a.Len() < 1<<20-10 {
+			fmt.Fprintf(&a, "%d\n", rng.IntN(kinds))
+			fmt.Fprintf(&b, "%d\n", rng.IntN(kinds))
+		}
+		box.write(t, "f", a.String())
+		require.NoError(t, store.SaveBase(t.Context(), "run_1", box))
+		box.write(t, "f", b.String()[:min(b.Len(), 1<<20)])
+		start := time.Now()
+		require.NoError(t, store.Diff(t.Context(), "run_1", box, &bytes.Buffer{}))
+		require.Less(t, time.Since(start), 20*time.Second, "%d kinds of line", kinds)
+	}
 }
 
 func TestBinaryAndLargeFilesAreNamedOnly(t *testing.T) {

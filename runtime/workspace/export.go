@@ -40,6 +40,11 @@ func (x *exporter) visit(e sandbox.Entry, content io.Reader) error {
 	h := &tar.Header{
 		Name: e.Path, Mode: int64(e.Info.Mode.Perm()), ModTime: e.Info.ModTime, Format: tar.FormatPAX,
 	}
+	// A box that is no longer ours must not write past the directory that
+	// somebody unpacks this in.
+	if path, err := cleanPath(e.Path); err != nil || path != e.Path || path == "" {
+		return &sandbox.Error{Kind: sandbox.KindPathEscapes, Path: e.Path, Message: "The box named a path outside the workspace."}
+	}
 	switch {
 	case e.Err != nil:
 		x.skip(e.Path, "cannot be read")

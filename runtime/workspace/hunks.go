@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
-
-	"github.com/aymanbagabas/go-udiff/lcs"
 )
 
 // contextLines is how many unchanged lines stand around a change.
@@ -19,15 +17,14 @@ type hunk struct {
 	insertions, deletions int
 }
 
-// hunksOf compares two texts line by line. The library finds the differing
-// lines; the hunks are made here, in time that grows with the text alone.
+// hunksOf makes the hunks of what differs between two texts.
 func hunksOf(old, now []byte) []hunk {
 	a, b := splitLines(old), splitLines(now)
 	var hunks []hunk
 	var h *hunk
 	at := 0    // lines of a that are told
 	shift := 0 // how much further b is
-	for _, d := range lcs.DiffLines(a, b) {
+	for _, d := range diffLines(a, b) {
 		if h == nil || d.Start-at > 2*contextLines {
 			if h != nil {
 				h.keep(a[at:min(at+contextLines, len(a))])
