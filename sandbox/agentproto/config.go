@@ -14,6 +14,7 @@ const (
 	TokenPath    = Dir + "/token"
 	Cgroup2Mount = Dir + "/cgroup/unified"
 	PidsMount    = Dir + "/cgroup/pids"
+	FillMount    = Dir + "/fill"
 	SocketName   = "agent.sock"
 	TokenName    = "token"
 )
@@ -55,6 +56,10 @@ type Config struct {
 	// OOMFile holds the box's oom_kill counter (v1 memory.oom_control or v2
 	// memory.events); "" looks below /sys/fs/cgroup.
 	OOMFile string `cbor:"14,keyasint,omitempty"`
+	// FillDir is a writable way to a read-only workspace, in the directory that
+	// only root enters. Fill takes it: what a workspace starts from is its
+	// owner's to bring, whatever commands may do later. "" is Workspace.
+	FillDir string `cbor:"15,keyasint,omitempty"`
 	// Filter is the second seccomp layer, which every command gets between
 	// clone and exec; empty is none.
 	Filter []unix.SockFilter `cbor:"-"`

@@ -18,6 +18,7 @@
 //	token              the session's token, 0600 (optional with --stdio)
 //	cgroup/unified     mount point: the box's parent in the cgroup2 tree, read-write (optional)
 //	cgroup/pids        mount point: the same in the v1 pids hierarchy, read-write (optional)
+//	fill               mount point: the workspace once more, read-write, where it is read-only (optional)
 //
 // The agent creates agent.sock there; [WaitSocket] waits for it without
 // polling. /proc must be mounted and be of the box's own pid namespace.
