@@ -22,17 +22,24 @@ var schemaFiles embed.FS
 
 // bodies are the compiled schemas of what clients send.
 type bodies struct {
-	run, patch, call, batch, cancel *schema.Schema
+	run, patch, call, batch, cancel bodySchema
+}
+
+// bodySchema is a schema with the one member that may be anything: it can be
+// large, and is not held against what does not bind it.
+type bodySchema struct {
+	schema *schema.Schema
+	free   string
 }
 
 func mustCompileBodies() bodies {
-	var b bodies
-	for name, into := range map[string]**schema.Schema{
+	b := bodies{call: bodySchema{free: "arguments"}}
+	for name, into := range map[string]*bodySchema{
 		"run.json": &b.run, "runpatch.json": &b.patch, "call.json": &b.call, "batch.json": &b.batch, "cancel.json": &b.cancel,
 	} {
 		raw, err := schemaFiles.ReadFile(name)
 		if err == nil {
-			*into, err = schema.Compile(raw)
+			into.schema, err = schema.Compile(raw)
 		}
 		if err != nil {
 			panic(fmt.Sprintf("api: %s: %v", name, err))
@@ -55,7 +62,7 @@ const maxViolations = 20
 
 // readJSON reads a body of at most limit bytes and decodes it into out. A body
 // that may be left out counts as {}.
-func (s *service) readJSON(w http.ResponseWriter, r *http.Request, limit int64, sch *schema.Schema, out any) error {
+func (s *service) readJSON(w http.ResponseWriter, r *http.Request, limit int64, sch bodySchema, out any) error {
 	raw, err := s.readBody(w, r, limit)
 	if err != nil {
 		return err
@@ -120,15 +127,18 @@ func plainEncoding(h http.Header) error {
 // decode holds a body against its schema and decodes it. Names were compared
 // exactly by the schema, and none is there twice, so that encoding/json cannot
 // read anything else into it. prefix is put before each pointer.
-func decode(raw []byte, sch *schema.Schema, prefix string, out any) error {
+func decode(raw []byte, sch bodySchema, prefix string, out any) error {
 	doc, err := schema.Decode(bytes.NewReader(raw), bodyLimits(raw))
 	if err != nil {
 		return notStrict(err, prefix)
 	}
-	if violations := sch.Validate(doc); len(violations) > 0 {
+	if object, ok := doc.(map[string]any); ok {
+		delete(object, sch.free)
+	}
+	if violations := sch.schema.Validate(doc); len(violations) > 0 {
 		return invalid(violations, prefix)
 	}
-	if err := json.NewDecoder(bytes.NewReader(raw)).Decode(out); err != nil {
+	if err := json.Unmarshal(raw, out); err != nil {
 		return unfit(err, prefix)
 	}
 	return nil
