@@ -17,6 +17,7 @@ type box struct {
 	welcome agentproto.Welcome
 	user    *user // nil where commands keep the agent's
 	root    *workspace.Root
+	fill    *workspace.Root // where Fill writes: root, or the writable way to it
 	files   *workers
 	slots   *slots
 	home    int // handle of the workspace, for commands to start in
@@ -76,6 +77,12 @@ func (b *box) open() error {
 	if err != nil {
 		return configError("The agent cannot open the workspace.", err)
 	}
+	// The way to it leads through a directory that only root enters.
+	if b.fill = b.root; b.cfg.FillDir != "" {
+		if b.fill, err = workspace.Open(b.cfg.FillDir, false); err != nil {
+			return configError("The agent cannot open the workspace to fill it.", err)
+		}
+	}
 	if b.null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
 		return configError("The box has no /dev/null.", err)
 	}
@@ -110,6 +117,9 @@ func (b *box) close() error {
 	}
 	if b.home >= 0 {
 		errs = append(errs, unix.Close(b.home))
+	}
+	if b.fill != nil && b.fill != b.root {
+		errs = append(errs, b.fill.Close())
 	}
 	if b.root != nil {
 		errs = append(errs, b.root.Close())

@@ -214,10 +214,10 @@ func (o *op) fillOne(m agentproto.EntryMessage) (refused, err error) {
 		return nil, err
 	}
 	if !m.Content {
-		return o.box.root.Fill(e, nil), nil
+		return o.box.fill.Fill(e, nil), nil
 	}
 	c := &content{o: o}
-	refused = o.box.root.Fill(e, c)
+	refused = o.box.fill.Fill(e, c)
 	if refused == nil && !c.failed() {
 		_, _ = io.Copy(io.Discard, c) // an entry without use for content
 	}

@@ -332,6 +332,9 @@ func (s *streams) feed() {
 		if last {
 			break
 		}
+		if len(p) == 0 {
+			continue // what woke was taken along before
+		}
 		s.mu.Lock()
 		s.queued -= len(p)
 		s.mu.Unlock()

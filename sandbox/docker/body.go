@@ -24,6 +24,9 @@ type plan struct {
 	// runDir is the host's directory with the agent's socket and token; ""
 	// attaches the session to the agent's standard input and output.
 	runDir string
+	// fill is the workspace's directory where it is read-only in the box and
+	// the box's own: the agent fills it by a way of its own.
+	fill string
 	// cgroupParent is "" where none can be handed in; cgroups are the host's
 	// directories of that tree, by their place in the box.
 	cgroupParent string
@@ -121,6 +124,9 @@ func (p plan) mounts() []mount.Mount {
 	}
 	if p.runDir != "" {
 		mounts = append(mounts, bind(p.runDir, agentproto.Dir, false))
+	}
+	if p.fill != "" {
+		mounts = append(mounts, bind(p.fill, agentproto.FillMount, false))
 	}
 	for _, target := range cgroupTargets() {
 		if dir := p.cgroups[target]; dir != "" {

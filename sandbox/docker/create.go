@@ -9,19 +9,13 @@ import (
 	"time"
 
 	"github.com/containerd/errdefs"
-	"github.com/docker/docker/api/types/container"
 
 	"github.com/sandboxd/sandboxd/sandbox"
 	"github.com/sandboxd/sandboxd/sandbox/agentproto"
-	"github.com/sandboxd/sandboxd/seccomp"
 )
 
-// engineTimeout bounds one request that makes, starts or removes a container,
-// and agentTimeout the wait for its agent's first word.
-const (
-	engineTimeout = 60 * time.Second
-	agentTimeout  = 30 * time.Second
-)
+// engineTimeout bounds one request that makes or starts a container.
+const engineTimeout = 60 * time.Second
 
 // errNotShared says that the engine sees another file system than the service.
 var errNotShared = errors.New("the engine does not see the service's files")
@@ -138,6 +132,9 @@ func (m *making) prepareShared(context.Context) error {
 	source := m.spec.Workspace.HostDir
 	if source == "" {
 		source = m.dirs.workspace
+		if m.spec.Workspace.ReadOnly {
+			m.plan.fill = source
+		}
 	}
 	m.plan.agent = bind(m.driver.cfg.AgentPath, agentproto.AgentPath, true)
 	m.plan.runDir = m.dirs.agent
@@ -211,92 +208,6 @@ func (d *Driver) createContainer(ctx context.Context, p plan, name string, u *un
 		return "", errors.Join(errNotShared, unavailable("the Docker engine does not see the service's files", err))
 	}
 	return "", unavailable("the Docker engine did not create the box", err)
-}
-
-// start starts the container and returns the session with its agent.
-func (m *making) start(ctx context.Context) (*agentproto.Session, error) {
-	d := m.driver
-	seen, stop := d.watchDeath(ctx, m.id)
-	m.death = seen
-	m.undo.push(func(context.Context) error { stop(); return nil })
-
-	actx, cancel := context.WithTimeout(ctx, agentTimeout)
-	defer cancel()
-	connect, err := m.connector(actx)
-	if err != nil {
-		return nil, err
-	}
-	sctx, cancelStart := context.WithTimeout(context.WithoutCancel(ctx), engineTimeout)
-	defer cancelStart()
-	if err := d.engine.ContainerStart(sctx, m.id, container.StartOptions{}); err != nil {
-		return nil, unavailable("the Docker engine did not start the box", err)
-	}
-	return m.greet(actx, connect)
-}
-
-// greet opens the session. An agent that dies meanwhile ends the wait at once.
-func (m *making) greet(ctx context.Context, connect connector) (*agentproto.Session, error) {
-	cfg, err := m.agentConfig()
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	greeted := make(chan struct{})
-	defer close(greeted)
-	go func() {
-		select {
-		case <-m.death.ch:
-			cancel(m.death.cause)
-		case <-greeted:
-		}
-	}()
-	conn, err := connect(ctx)
-	if err != nil {
-		return nil, m.agentError(ctx, err)
-	}
-	session, err := agentproto.Open(ctx, conn, cfg)
-	if err != nil {
-		return nil, m.agentError(ctx, err)
-	}
-	m.undo.push(func(context.Context) error { session.Close(); return nil })
-	return session, nil
-}
-
-func (m *making) agentError(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); cause != nil {
-		err = errors.Join(cause, err)
-	}
-	return unavailable("the box started, but its agent did not answer; look at the engine's runtime and at the agent's architecture", err)
-}
-
-func (m *making) agentConfig() (agentproto.Config, error) {
-	filter, err := seccomp.CommandFilter(m.spec.Seccomp)
-	if err != nil {
-		return agentproto.Config{}, err
-	}
-	l := m.spec.Limits
-	cfg := agentproto.Config{
-		Token:     m.token,
-		Workspace: m.spec.Workspace.Path,
-		ReadOnly:  m.spec.Workspace.ReadOnly,
-		UID:       commandUser,
-		GID:       commandUser,
-		Home:      homeTarget,
-		Env:       slices.Concat(m.image.env, m.spec.Env),
-		FileBytes: l.FileBytes,
-		OpenFiles: l.OpenFiles,
-		Commands:  l.Commands,
-		BoxPids:   l.Pids,
-		Filter:    filter,
-	}
-	if m.plan.cgroups[agentproto.Cgroup2Mount] != "" {
-		cfg.Cgroup2Dir = agentproto.Cgroup2Mount + "/" + m.id
-	}
-	if m.plan.cgroups[agentproto.PidsMount] != "" {
-		cfg.PidsCgroupDir = agentproto.PidsMount + "/" + m.id
-	}
-	return cfg, nil
 }
 
 func (m *making) box(session *agentproto.Session) *box {

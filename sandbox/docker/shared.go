@@ -45,7 +45,7 @@ func (b boxDirs) writeToken() (string, error) {
 	if err := os.MkdirAll(filepath.Join(b.agent, "cgroup"), 0o700); err != nil {
 		return "", err
 	}
-	for _, target := range cgroupTargets() {
+	for _, target := range append(cgroupTargets(), agentproto.FillMount) {
 		if err := os.Mkdir(filepath.Join(b.agent, strings.TrimPrefix(target, agentproto.Dir)), 0o700); err != nil {
 			return "", err
 		}

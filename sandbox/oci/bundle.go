@@ -133,12 +133,19 @@ func (p plan) mounts() []specs.Mount {
 	if p.dirs.Pids != "" {
 		mounts = append(mounts, bind(p.dirs.Pids, agentproto.PidsMount, false, "nosuid", "nodev", "noexec"))
 	}
+	if p.fills() {
+		mounts = append(mounts, bind(p.workspace, agentproto.FillMount, false, "nosuid", "nodev"))
+	}
 	mounts = append(mounts, bind(p.workspace, p.spec.Workspace.Path, p.spec.Workspace.ReadOnly, "nosuid", "nodev"))
 	for _, m := range p.spec.Mounts {
 		mounts = append(mounts, bind(m.Source, m.Target, m.ReadOnly, "nosuid", "nodev"))
 	}
 	return mounts
 }
+
+// fills tells whether the workspace is read-only in the box and the box's own:
+// the agent then fills it by a way of its own.
+func (p plan) fills() bool { return p.spec.Workspace.ReadOnly && p.spec.Workspace.HostDir == "" }
 
 // fresh are the file systems that begin empty, and the kernel's own. /tmp is
 // executable because compilers and package managers run what they make there;

@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -64,15 +65,23 @@ func (m *making) run(ctx context.Context) (*box, error) {
 			return nil, err
 		}
 		// No step is broken off half way, so that it can be undone.
-		if ctx.Err() != nil {
-			return nil, &sandbox.Error{Kind: sandbox.KindCancelled, Message: "the creation of the box was cancelled", Cause: context.Cause(ctx)}
+		if err := cancelled(ctx); err != nil {
+			return nil, err
 		}
 	}
 	session, err := m.greet(ctx)
 	if err != nil {
-		return nil, err
+		return nil, cmp.Or(cancelled(ctx), err)
 	}
 	return m.box(session), nil
+}
+
+// cancelled is the error of a caller who has gone, or nil.
+func cancelled(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return &sandbox.Error{Kind: sandbox.KindCancelled, Message: "the creation of the box was cancelled", Cause: context.Cause(ctx)}
 }
 
 // choose finds the runtime that was asked for.
@@ -268,6 +277,9 @@ func (m *making) agentConfig() (agentproto.Config, error) {
 	}
 	if m.driver.tree.Mode() == cgroup.V2 {
 		cfg.OOMFile = "/sys/fs/cgroup/memory.events"
+	}
+	if m.plan.fills() {
+		cfg.FillDir = agentproto.FillMount
 	}
 	if m.plan.dirs.Unified != "" {
 		cfg.Cgroup2Dir = agentproto.Cgroup2Mount + "/" + containerName

@@ -46,7 +46,7 @@ func (b boxDirs) make(u *undo) error {
 // fillRun puts a new token where the agent looks for it, and makes the mount
 // points that the launch contract names.
 func (b boxDirs) fillRun() (token string, err error) {
-	for _, target := range []string{agentproto.Cgroup2Mount, agentproto.PidsMount} {
+	for _, target := range []string{agentproto.Cgroup2Mount, agentproto.PidsMount, agentproto.FillMount} {
 		if err := os.Mkdir(filepath.Join(b.run, strings.TrimPrefix(target, agentproto.Dir)), 0o700); err != nil {
 			return "", err
 		}

@@ -151,7 +151,7 @@ func bindFault(m specs.Mount, cgroup string, forbidden []string) string {
 // holds what the launch contract names.
 func systemBindFault(target string, readOnly bool) string {
 	switch {
-	case target == agentproto.Dir:
+	case target == agentproto.Dir, target == agentproto.FillMount:
 		return ""
 	case target == agentproto.AgentPath:
 		return unless(readOnly, "lets the agent be changed")
