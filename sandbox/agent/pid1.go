@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	goruntime "runtime"
 	"runtime/debug"
 
 	"golang.org/x/sys/unix"
@@ -16,6 +17,9 @@ import (
 const (
 	gcPercent   = 25
 	memoryLimit = 24 << 20
+	// processors bounds the runtime's threads, which count against the box's
+	// pids, on machines with many; the work is waiting, not computing.
+	processors = 2
 )
 
 // Harden prepares the process of an agent in a box: its memory cannot be read
@@ -24,6 +28,7 @@ const (
 func Harden() error {
 	debug.SetGCPercent(gcPercent)
 	debug.SetMemoryLimit(memoryLimit)
+	goruntime.GOMAXPROCS(processors)
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("dumpable: %w", err)
 	}
