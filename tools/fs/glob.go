@@ -44,7 +44,7 @@ func findPaths(ctx context.Context, g *runtime.Grant, in GlobInput) (runtime.Out
 	if fault != nil {
 		return runtime.Output{}, fault
 	}
-	t, err := loadTree(ctx, g)
+	t, err := loadTree(ctx, g, nil)
 	if err != nil {
 		return runtime.Output{}, runtime.BoxFault(err)
 	}

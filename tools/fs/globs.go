@@ -15,8 +15,10 @@ import (
 // whole path. Case matters.
 type glob struct {
 	pattern string
-	// hidden is true where the pattern itself names something hidden.
-	hidden bool
+	// hidden is true where the pattern itself names something hidden, files
+	// where it ends in *.something, which means files and not what is below a
+	// directory of such a name.
+	hidden, files bool
 }
 
 func compileGlob(p string) (glob, *runtime.Fault) {
@@ -32,7 +34,12 @@ func compileGlob(p string) (glob, *runtime.Fault) {
 	if !anchored && !strings.Contains(clean, "/") {
 		clean = "**/" + clean
 	}
-	return glob{pattern: clean, hidden: strings.HasPrefix(clean, ".") || strings.Contains(clean, "/.")}, nil
+	last := clean[strings.LastIndexByte(clean, '/')+1:]
+	return glob{
+		pattern: clean,
+		hidden:  strings.HasPrefix(clean, ".") || strings.Contains(clean, "/."),
+		files:   strings.HasPrefix(last, "*."),
+	}, nil
 }
 
 func (g glob) match(path string) bool { return doublestar.MatchUnvalidated(g.pattern, path) }
@@ -40,11 +47,14 @@ func (g glob) match(path string) bool { return doublestar.MatchUnvalidated(g.pat
 // covers is match for a pattern that may name a directory and then means all
 // that is below it.
 func (g glob) covers(path string) bool {
-	return g.match(path) || doublestar.MatchUnvalidated(g.pattern+"/**", path)
+	return g.match(path) || !g.files && g.above(path)
 }
 
+// above is true where the pattern names a directory that the path is below.
+func (g glob) above(path string) bool { return doublestar.MatchUnvalidated(g.pattern+"/**", path) }
+
 // globs choose paths: those that any of in covers, or all if there is none,
-// less those that any of out covers.
+// less those that any of out names or is above of.
 type globs struct{ in, out []glob }
 
 func compileGlobs(patterns []string) (globs, *runtime.Fault) {
@@ -68,7 +78,7 @@ func compileGlobs(patterns []string) (globs, *runtime.Fault) {
 // something hidden chose it.
 func (gs globs) choose(path string) (chosen, hidden bool) {
 	for _, g := range gs.out {
-		if g.covers(path) {
+		if g.match(path) || g.above(path) {
 			return false, false
 		}
 	}

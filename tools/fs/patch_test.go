@@ -170,7 +170,9 @@ func TestOfTwoConcurrentPatchesOneIsStale(t *testing.T) {
 		var wg sync.WaitGroup
 		for i, d := range diffs {
 			path := []string{name, "./" + name}[i]
-			wg.Go(func() { results[i] = b.Call("file.patch", args{"patch": d, "path": path, "baseHash": hashOf(lines.String())}) })
+			wg.Go(func() {
+				results[i] = b.Call("file.patch", args{"patch": d, "path": path, "baseHash": hashOf(lines.String())})
+			})
 		}
 		wg.Wait()
 		won, lost := results[0], results[1]

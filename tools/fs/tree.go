@@ -26,8 +26,9 @@ type tree struct {
 	ignored []bool
 }
 
-// loadTree lists everything the run may read, but what is below .git.
-func loadTree(ctx context.Context, g *runtime.Grant) (*tree, error) {
+// loadTree lists everything the run may read, but what is below .git. The
+// directories in entered are not themselves ignored.
+func loadTree(ctx context.Context, g *runtime.Grant, entered map[string]bool) (*tree, error) {
 	t := &tree{}
 	var ignoreFiles []string
 	err := g.Box().Files().Walk(ctx, sandbox.WalkRequest{Prune: []string{gitDir}}, func(e sandbox.Entry, _ io.Reader) error {
@@ -52,7 +53,7 @@ func loadTree(ctx context.Context, g *runtime.Grant) (*tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.judge(rules)
+	t.judge(rules, entered)
 	return t, nil
 }
 
@@ -74,12 +75,12 @@ func loadRules(ctx context.Context, g *runtime.Grant, files []string) (*ignore.R
 }
 
 // judge marks what is ignored. Entries come parents first.
-func (t *tree) judge(rules *ignore.Rules) {
+func (t *tree) judge(rules *ignore.Rules, entered map[string]bool) {
 	t.ignored = make([]bool, len(t.entries))
 	dirs := map[string]bool{}
 	for i, e := range t.entries {
 		isDir := e.Info.Type == sandbox.TypeDir
-		t.ignored[i] = dirs[path.Dir(e.Path)] || rules.Match(e.Path, isDir)
+		t.ignored[i] = dirs[path.Dir(e.Path)] || !entered[e.Path] && rules.Match(e.Path, isDir)
 		if isDir && t.ignored[i] {
 			dirs[e.Path] = true
 		}
