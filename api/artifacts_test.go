@@ -120,20 +120,22 @@ func TestABodyThatStopsComingIsGivenUp(t *testing.T) {
 }
 
 func TestACallMayTakeLongerThanItsBodyMay(t *testing.T) {
-	w := newWorld(t, api.Limits{BodyTime: 50 * time.Millisecond})
+	const bodyTime = 400 * time.Millisecond
+	w := newWorld(t, api.Limits{BodyTime: bodyTime})
 	run := "/v1/runs/" + w.kernel.addRun("a")
-	time.AfterFunc(300*time.Millisecond, func() {
-		w.kernel.mu.Lock()
-		defer w.kernel.mu.Unlock()
-		for _, c := range w.kernel.calls {
-			c.reason = "user"
-			close(c.cancel)
-		}
-	})
-	a := w.do("POST", run+"/calls", `{"toolName": "hang", "onDisconnect": "cancel"}`)
+	answered := make(chan answer)
+	go func() { answered <- w.do("POST", run+"/calls", `{"toolName": "hang", "onDisconnect": "cancel"}`) }()
+	var calls []any
+	eventually(t, func() bool {
+		calls = w.do("GET", run+"/calls", "").object()["calls"].([]any)
+		return len(calls) == 1
+	}, "the call did not arrive")
+	time.Sleep(2 * bodyTime) // what a deadline left behind would have ended it by now
+	w.do("POST", run+"/calls/"+calls[0].(map[string]any)["toolCallId"].(string)+"/cancel", "")
+	a := <-answered
 	require.Equal(t, 200, a.status)
 	require.Equal(t, "user", a.object()["reason"])
-	time.Sleep(100 * time.Millisecond) // the connection is used again
+	time.Sleep(2 * bodyTime) // the connection is used again
 	require.Equal(t, 200, w.do("POST", run+"/calls", `{"toolName": "echo"}`).status)
 }
 

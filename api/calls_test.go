@@ -196,6 +196,7 @@ func TestAClientThatGoesAwayEndsItsCallOnlyWhereItSaidSo(t *testing.T) {
 
 func TestABatchIsAnsweredInItsOrderWithReadersSideBySide(t *testing.T) {
 	w := newWorld(t, api.Limits{})
+	w.kernel.meeting = 2
 	path := "/v1/runs/" + w.kernel.addRun("a") + "/batches"
 	body := `{"calls": [
 		{"toolName": "echo", "arguments": 0}, {"toolName": "echo", "arguments": 1}, {"toolName": "change", "arguments": 2},

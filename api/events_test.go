@@ -49,12 +49,10 @@ func TestEventsAreReadInPages(t *testing.T) {
 func TestAPageThatGrowsHeavyEndsEarlyAndNothingIsMissed(t *testing.T) {
 	w := newWorld(t, api.Limits{})
 	id := w.kernel.addRun("a")
-	w.kernel.fill(id, 299)
-	for i := range w.kernel.events[id] {
-		w.kernel.events[id][i].Data = json.RawMessage(`"` + strings.Repeat("x", 200<<10) + `"`)
-	}
+	w.kernel.fill(id, 119)
+	w.kernel.events[id][9].Data = json.RawMessage(`"` + strings.Repeat("x", 16<<20) + `"`)
 	next, seen, pages := 0, 0, 0
-	for seen < 300 {
+	for seen < 120 {
 		page := w.do("GET", fmt.Sprintf("/v1/runs/%s/events?limit=1000&after=%d", id, next), "").object()
 		for _, e := range page["events"].([]any) {
 			seen++
@@ -63,7 +61,7 @@ func TestAPageThatGrowsHeavyEndsEarlyAndNothingIsMissed(t *testing.T) {
 		next = int(page["next"].(float64))
 		pages++
 	}
-	require.Equal(t, 3, pages) // 100 events of 200 KiB are more than a page holds
+	require.Equal(t, 2, pages) // one read of rows was more than a page holds
 }
 
 func TestEventsAreExportedAsLinesToTheirPresentEnd(t *testing.T) {

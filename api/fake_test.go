@@ -45,6 +45,7 @@ type fakeKernel struct {
 	uploads   [][]byte
 	running   int
 	together  int // most calls that ran at once
+	meeting   int // echo waits for so many
 
 	panicking  string // a tool that panics too
 	failure    error  // of every method
@@ -252,14 +253,29 @@ func (k *fakeKernel) carry(ctx context.Context, c *fakeCall, p runtime.Proposal)
 		result.Status, result.ErrorCode, result.Reason = runtime.Cancelled, runtime.CodeCancelled, c.reason
 	case "refuse":
 		result.Status, result.ErrorCode = runtime.Denied, runtime.CodeToolDenied
-	default:
-		time.Sleep(20 * time.Millisecond) // so that neighbours meet
+	case "change":
+		time.Sleep(20 * time.Millisecond) // so that neighbours would meet
+	case "echo":
+		k.meet()
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.running--
 	c.call.State, c.call.Result = runtime.CallDone, &result
 	k.record(p.RunID, runtime.CallResulted, c.call.ToolCallID)
+}
+
+// meet waits until as many calls run at once as the test wants to see.
+func (k *fakeKernel) meet() {
+	for range 2000 {
+		k.mu.Lock()
+		met := k.together >= k.meeting
+		k.mu.Unlock()
+		if met {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 func (k *fakeKernel) Cancel(_ context.Context, _, callID, reason string, grace time.Duration) (runtime.Call, error) {
