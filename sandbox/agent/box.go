@@ -16,6 +16,7 @@ type box struct {
 	cfg     agentproto.Config
 	welcome agentproto.Welcome
 	user    *user // nil where commands keep the agent's
+	outside bool  // there is no container
 	root    *workspace.Root
 	fill    *workspace.Root // where Fill writes: root, or the writable way to it
 	files   *workers
@@ -45,7 +46,7 @@ func newBox(cfg agentproto.Config, opts Options) (*box, error) {
 	if cfg.Commands <= 0 {
 		cfg.Commands = defaultCommands
 	}
-	b := &box{cfg: cfg, home: -1}
+	b := &box{cfg: cfg, home: -1, outside: opts.KeepUser}
 	if os.Geteuid() == 0 && !opts.KeepUser {
 		b.user = &user{uid: cfg.UID, gid: cfg.GID}
 	}

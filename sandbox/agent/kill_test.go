@@ -157,7 +157,7 @@ func TestASecondKillShortensTheGrace(t *testing.T) {
 func TestLeftoversAreKilledAndCounted(t *testing.T) {
 	eachContainer(t, func(t *testing.T, k kind, b *testBox) {
 		_, exit := run(t, b, sh(`setsid sleep 4711 & (setsid sh -c 'trap "" TERM; sleep 4711' &); sleep 0.2; exit 5`))
-		require.Equal(t, 5, exit.Code)
+		require.Equal(t, 5, exit.Code, "%+v", exit)
 		require.GreaterOrEqual(t, exit.Leftover, 2)
 		require.Empty(t, exit.KillStep)
 		require.Zero(t, exit.Killed)

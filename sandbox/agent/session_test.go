@@ -254,7 +254,7 @@ func TestInputAndOutputOfAnySizePass(t *testing.T) {
 		require.NoError(t, err)
 		exit, err := p.Wait()
 		require.NoError(t, err)
-		require.Zero(t, exit.Code)
+		require.Zero(t, exit.Code, "%+v", exit)
 		require.EqualValues(t, size, *n)
 
 		// Input that nobody reads holds up neither the end nor a kill.

@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"runtime"
 	"strconv"
@@ -18,6 +19,8 @@ type slots struct {
 	all  []*slot
 	pids int64 // limit of one command, 0 if none is set
 	mark bool  // commands can be marked by a group
+	// first is the first of the groups that mark commands.
+	first int
 }
 
 // slot is a thread, with its cgroups, for one command at a time.
@@ -36,7 +39,7 @@ type slot struct {
 // newSlots makes the slots with the strongest means that the box has, and
 // fills in the welcome.
 func newSlots(b *box) (*slots, error) {
-	s := &slots{box: b, free: make(chan *slot, b.cfg.Commands)}
+	s := &slots{box: b, free: make(chan *slot, b.cfg.Commands), first: firstMarker(b.outside)}
 	pids, err := pidsShare(b.cfg.BoxPids, b.cfg.PidsPerCommand, b.cfg.Commands)
 	if err != nil {
 		return nil, err
@@ -53,7 +56,7 @@ func newSlots(b *box) (*slots, error) {
 		s.all = append(s.all, sl)
 		s.free <- sl
 	}
-	s.mark = b.cfg.Cgroup2Dir == "" && canMark()
+	s.mark = b.cfg.Cgroup2Dir == "" && canMark(s.first)
 	s.describe(v2pids)
 	return s, nil
 }
@@ -180,21 +183,31 @@ func (sl *slot) refusals() int64 {
 	return 0
 }
 
-// firstMarker and markers bound the groups that mark commands. They lie below
-// 65536, which is as far as user namespaces usually map, and above what
-// distributions give out.
+// boxMarkers begins the groups that mark commands in a box: below 65536, which
+// is as far as user namespaces usually map, and above what distributions give
+// out. The box's pid namespace keeps them apart from other boxes'. An agent
+// outside any container sees all processes of the machine, and so begins at
+// random, from outsideMarkers on.
 const (
-	firstMarker = 62000
-	markers     = 3000
+	boxMarkers     = 62000
+	markers        = 3000
+	outsideMarkers = 1 << 28
 )
+
+func firstMarker(outside bool) int {
+	if outside {
+		return outsideMarkers + rand.IntN(outsideMarkers)*4
+	}
+	return boxMarkers
+}
 
 // marker returns the next group of this slot that no kept child carries.
 func (sl *slot) marker() int {
-	step := sl.slots.box.cfg.Commands
+	first, step := sl.slots.first, sl.slots.box.cfg.Commands
 	for {
 		sl.gid += step
-		if sl.gid < firstMarker || sl.gid >= firstMarker+markers {
-			sl.gid = firstMarker + sl.index
+		if sl.gid < first || sl.gid >= first+markers {
+			sl.gid = first + sl.index
 		}
 		if !sl.kept[sl.gid] {
 			return sl.gid
@@ -202,12 +215,12 @@ func (sl *slot) marker() int {
 	}
 }
 
-// canMark tries the marker on a thread of its own.
-func canMark() bool {
+// canMark tries a marker on a thread of its own.
+func canMark(gid int) bool {
 	ok := make(chan bool)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread's groups are changed
-		ok <- setgroups([]uint32{firstMarker}) == nil
+		ok <- setgroups([]uint32{uint32(gid)}) == nil
 	}()
 	return <-ok
 }
