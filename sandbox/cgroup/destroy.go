@@ -170,13 +170,13 @@ func killProcs(file string) error {
 
 func killMember(file string, pid int) error {
 	fd, err := unix.PidfdOpen(pid, 0)
-	if err == unix.ESRCH || err == unix.EINVAL {
+	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) {
 		return nil
 	}
 	if err != nil {
 		return os.NewSyscallError("pidfd_open", err)
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	still, err := readProcs(file)
 	if err != nil || !still[pid] {
 		return err

@@ -37,7 +37,7 @@ func (b *box) Done() <-chan struct{} { return b.done }
 // an answer that cannot come.
 func (b *box) watch(f *first) {
 	defer close(b.done)
-	defer b.session.Close()
+	defer func() { _ = b.session.Close() }() // it may have ended already
 	select {
 	case <-f.dead:
 	case <-b.session.Done():

@@ -185,7 +185,9 @@ func (m *making) start(ctx context.Context) error {
 	pidFile := filepath.Join(m.dirs.bundle, "pid")
 	m.undo.push(func(ctx context.Context) error { return m.runtime.remove(ctx, state, run) })
 	err = m.runtime.call(context.WithoutCancel(ctx), state, w, "run", "--detach", "--bundle", m.dirs.bundle, "--pid-file", pidFile, run)
-	w.Close()
+	if cerr := w.Close(); err == nil {
+		err = cerr
+	}
 	if err != nil {
 		return failure(err, m.runtime.name+" did not start the box")
 	}
@@ -235,7 +237,7 @@ func dialAgent(ctx context.Context, dir string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer handle.Close()
+	defer func() { _ = handle.Close() }()
 	return agentproto.WaitSocket(ctx, fmt.Sprintf("/proc/self/fd/%d/%s", handle.Fd(), agentproto.SocketName))
 }
 

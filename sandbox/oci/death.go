@@ -2,6 +2,7 @@ package oci
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -33,32 +34,47 @@ func holdFirst(pidFile, cgroup string) (*first, error) {
 	if err != nil {
 		return nil, err
 	}
+	handle, err := openPidfd(pid)
+	if err != nil {
+		return nil, err
+	}
+	f := &first{handle: handle, dead: make(chan struct{})}
+	if err := f.watch(pid, cgroup); err != nil {
+		return nil, errors.Join(err, handle.Close())
+	}
+	return f, nil
+}
+
+// openPidfd opens a handle that Go's poller can wait for: one that does not
+// block.
+func openPidfd(pid int) (*os.File, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("pidfd_open", err)
 	}
-	// Go's poller waits for descriptors that do not block.
 	if err := unix.SetNonblock(fd, true); err != nil {
-		unix.Close(fd)
-		return nil, os.NewSyscallError("fcntl", err)
+		return nil, errors.Join(os.NewSyscallError("fcntl", err), unix.Close(fd))
 	}
-	f := &first{handle: os.NewFile(uintptr(fd), "pidfd"), dead: make(chan struct{})}
+	return os.NewFile(uintptr(fd), "pidfd"), nil
+}
+
+// watch checks that the handle is that of a process in cgroup, and waits for
+// its end.
+func (f *first) watch(pid int, cgroup string) error {
 	member, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cgroup"))
 	if err != nil || !strings.Contains(string(member), cgroup) {
-		f.handle.Close()
-		return nil, fmt.Errorf("the box's first process, %d, has ended already: %w", pid, os.ErrProcessDone)
+		return fmt.Errorf("the box's first process, %d, has ended already: %w", pid, os.ErrProcessDone)
 	}
 	conn, err := f.handle.SyscallConn()
 	if err != nil {
-		f.handle.Close()
-		return nil, err
+		return err
 	}
 	go func() {
 		defer close(f.dead)
 		// The error is that of a closed handle, which nobody closes before.
 		_ = conn.Read(hasEnded)
 	}()
-	return f, nil
+	return nil
 }
 
 // hasEnded tells whether a pidfd's process has ended, and reaps it if it is a
@@ -109,7 +125,7 @@ func listen(r io.ReadCloser) *mutter {
 	m := &mutter{done: make(chan struct{})}
 	go func() {
 		defer close(m.done)
-		defer r.Close()
+		defer func() { _ = r.Close() }()
 		buf := make([]byte, mutterBytes)
 		for {
 			n, err := r.Read(buf)

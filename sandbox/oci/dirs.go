@@ -37,7 +37,7 @@ func (b boxDirs) make(u *undo) error {
 		}
 	}
 	// Mkdir's mode passes through the service's umask.
-	if err := os.Chmod(b.workspace, 0o755); err != nil {
+	if err := os.Chmod(b.workspace, 0o755); err != nil { //nolint:gosec // the directory above admits root only
 		return err
 	}
 	return os.Chown(b.workspace, commandUser, commandUser)
@@ -51,7 +51,7 @@ func (b boxDirs) fillRun() (token string, err error) {
 			return "", err
 		}
 	}
-	if err := os.WriteFile(filepath.Join(b.run, filepath.Base(agentproto.AgentPath)), nil, 0o700); err != nil {
+	if err := os.WriteFile(filepath.Join(b.run, filepath.Base(agentproto.AgentPath)), nil, 0o600); err != nil {
 		return "", err
 	}
 	token = rand.Text()

@@ -13,6 +13,7 @@ import (
 
 // etcFiles are the files that a box's /etc has whatever the machine's says.
 func etcFiles() map[string]string {
+	//nolint:gosec // a user without a password is no credential
 	return map[string]string{
 		"passwd":        "root:x:0:0:root:/root:/usr/sbin/nologin\nsandbox:x:1000:1000:sandbox:/home/sandbox:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
 		"group":         "root:x:0:\ntty:x:5:\nsandbox:x:1000:\nnogroup:x:65534:\n",
@@ -86,8 +87,8 @@ type sources struct {
 // etcSources finds what is to be copied, with a fingerprint of its state.
 func etcSources(from string) (sources, error) {
 	var s sources
-	sum := sha256.New()
-	fmt.Fprintln(sum, etcFiles()) // maps print in the order of their keys
+	var b strings.Builder
+	fmt.Fprintln(&b, etcFiles()) // maps print in the order of their keys
 	for _, pattern := range etcCopied() {
 		found, err := filepath.Glob(filepath.Join(from, pattern))
 		if err != nil {
@@ -100,17 +101,23 @@ func etcSources(from string) (sources, error) {
 			}
 			rel := strings.TrimPrefix(p, from+"/")
 			s.paths = append(s.paths, rel)
-			fmt.Fprintln(sum, rel, info.Mode(), info.Size(), info.ModTime().UnixNano())
+			fmt.Fprintln(&b, rel, info.Mode(), info.Size(), info.ModTime().UnixNano())
 		}
 	}
 	slices.Sort(s.paths)
-	s.fingerprint = fmt.Sprintf("%x", sum.Sum(nil)[:8])
+	s.fingerprint = fingerprint(b.String())
 	return s, nil
+}
+
+// fingerprint names what a description describes.
+func fingerprint(description string) string {
+	sum := sha256.Sum256([]byte(description))
+	return fmt.Sprintf("%x", sum[:12])
 }
 
 // makeEtc fills dir.
 func makeEtc(dir, from string, paths []string) error {
-	if err := os.Chmod(dir, 0o755); err != nil {
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // commands read it
 		return err
 	}
 	for _, rel := range paths {
@@ -139,12 +146,12 @@ func copyEntry(from, to string, e fs.DirEntry) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil { //nolint:gosec // commands read it
 		return err
 	}
 	switch {
 	case e.IsDir():
-		return os.MkdirAll(to, 0o755)
+		return os.MkdirAll(to, 0o755) //nolint:gosec // commands read it
 	case e.Type()&fs.ModeSymlink != 0:
 		target, err := os.Readlink(from)
 		if err != nil {
@@ -163,8 +170,8 @@ func copyEntry(from, to string, e fs.DirEntry) error {
 
 // writeFile writes a file for everybody to read, past the service's umask.
 func writeFile(path string, content []byte) error {
-	if err := os.WriteFile(path, content, 0o644); err != nil {
+	if err := os.WriteFile(path, content, 0o644); err != nil { //nolint:gosec // commands read it
 		return err
 	}
-	return os.Chmod(path, 0o644)
+	return os.Chmod(path, 0o644) //nolint:gosec // commands read it
 }

@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"reflect"
@@ -23,7 +24,7 @@ func (e *NotHardenedError) Error() string {
 
 // reason is the part of err for a person: no host path is in it.
 func reason(err error) string {
-	if e, ok := err.(*NotHardenedError); ok {
+	if e, ok := errors.AsType[*NotHardenedError](err); ok {
 		return e.Setting + " " + e.Reason
 	}
 	return err.Error()

@@ -251,13 +251,14 @@ func TestOthersThanRootAreToldWhatToDo(t *testing.T) {
 		TestServiceThatCannotMakeBoxesIsToldWhatToDo(t)
 		return
 	}
-	dir, err := os.MkdirTemp("/tmp", "oci-test-")
+	// Others must reach it, and a test's own directory lies below root's.
+	dir, err := os.MkdirTemp("/tmp", "oci-test-") //nolint:usetesting // see above
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	require.NoError(t, os.Chmod(dir, 0o755))
 	self, err := os.Open("/proc/self/exe")
 	require.NoError(t, err)
-	defer self.Close()
+	defer func() { require.NoError(t, self.Close()) }()
 	program, err := os.OpenFile(filepath.Join(dir, "test"), os.O_CREATE|os.O_WRONLY, 0o755)
 	require.NoError(t, err)
 	_, err = io.Copy(program, self)

@@ -1,8 +1,6 @@
 package oci
 
 import (
-	"bufio"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -87,20 +85,18 @@ func systemBind(source, target string) specs.Mount {
 // mountPoints lists where file systems are mounted, parents before children
 // (proc_pid_mountinfo(5)).
 func mountPoints() ([]string, error) {
-	f, err := os.Open("/proc/self/mountinfo")
+	raw, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
 	var points []string
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		if fields := strings.Fields(lines.Text()); len(fields) > 4 {
+	for line := range strings.Lines(string(raw)) {
+		if fields := strings.Fields(line); len(fields) > 4 {
 			points = append(points, unescapeMount(fields[4]))
 		}
 	}
 	slices.Sort(points)
-	return slices.Compact(points), lines.Err()
+	return slices.Compact(points), nil
 }
 
 // unescapeMount resolves the kernel's octal escapes of blanks and backslashes.
@@ -180,10 +176,8 @@ func (s *system) add(root string, e fs.DirEntry) error {
 // of boxes with this system and further places to mount at. It is read-only in
 // a box and holds every mount point already, so all boxes alike share it.
 func (d *Driver) skeleton(s system, places []string) (string, error) {
-	sum := sha256.New()
 	// Maps print in the order of their keys.
-	fmt.Fprintln(sum, skeletonDirs(), s.links, s.tops(), places)
-	dir := filepath.Join(d.rootsDir(), fmt.Sprintf("%x", sum.Sum(nil)[:12]))
+	dir := filepath.Join(d.rootsDir(), fingerprint(fmt.Sprint(skeletonDirs(), s.links, s.tops(), places)))
 	return dir, makeOnce(dir, func(work string) error { return s.makeSkeleton(work, places) })
 }
 
@@ -222,12 +216,12 @@ func (s system) tops() []string {
 }
 
 func (s system) makeSkeleton(dir string, places []string) error {
-	if err := os.Chmod(dir, 0o755); err != nil {
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // it is / of boxes
 		return err
 	}
 	for name, mode := range skeletonDirs() {
 		p := filepath.Join(dir, name)
-		if err := os.MkdirAll(p, 0o755); err != nil {
+		if err := os.MkdirAll(p, 0o755); err != nil { //nolint:gosec // it is in / of boxes
 			return err
 		}
 		// Mkdir's mode passes through the service's umask.
@@ -260,7 +254,7 @@ func makePlace(dir, place string) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	at := ""
 	for _, name := range strings.Split(strings.TrimPrefix(place, "/"), "/") {
 		at = path.Join(at, name)

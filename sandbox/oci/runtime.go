@@ -140,8 +140,7 @@ func (r runtime) call(ctx context.Context, state string, stderr *os.File, comman
 	if err != nil {
 		return err
 	}
-	defer log.Close()
-	defer os.Remove(log.Name())
+	defer func() { _, _ = log.Close(), os.Remove(log.Name()) }() // a log of nothing is left at worst
 	argv := append([]string{"--root", state, "--log", log.Name()}, dialects()[r.name].flags...)
 	cmd := exec.CommandContext(ctx, r.path, append(append(argv, command), args...)...)
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/", "LANG=C.UTF-8"}
