@@ -39,6 +39,12 @@ func (m *making) prepareApart(ctx context.Context) error {
 	m.token = rand.Text()
 	m.plan.agent = volumeMount(agent, agentproto.Dir, true)
 	m.plan.workspace = volumeMount(workspace, m.spec.Workspace.Path, m.spec.Workspace.ReadOnly)
+	if m.spec.Workspace.ReadOnly {
+		m.plan.fill = volumeMount(workspace, agentproto.FillMount, false)
+		if err := m.driver.fillVolume(ctx, workspace, m.spec, ownDirectory()); err != nil {
+			return err
+		}
+	}
 	m.degraded = append(m.degraded,
 		"the size of the workspace is not limited (limits.diskBytes): it is a volume of the engine's",
 		"the engine is apart from the service, so a box has no cgroups for its commands: they are killed by walking their process tree")
@@ -86,7 +92,7 @@ func (d *Driver) agentVolumeName(ctx context.Context, spec sandbox.Spec) (string
 	if err := d.makeVolume(ctx, name, d.cfg.OwnerID, ""); err != nil {
 		return "", err
 	}
-	content := []tarEntry{{name: volumeRoot, mode: 0o700}, {name: path.Base(agentproto.AgentPath), mode: 0o755, content: agent}}
+	content := []tarEntry{{name: volumeRoot, mode: 0o700}, {name: path.Base(agentproto.FillMount) + "/", mode: 0o700}, {name: path.Base(agentproto.AgentPath), mode: 0o755, content: agent}}
 	if err := d.fillVolume(ctx, name, spec, content); err != nil {
 		return "", err
 	}
@@ -115,7 +121,7 @@ func (d *Driver) fillVolume(ctx context.Context, name string, spec sandbox.Spec,
 // mode. Engines skip the entry "." and take this one, which means the same.
 const volumeRoot = "/"
 
-// A tarEntry is a file, or volumeRoot.
+// A tarEntry is a file, or a directory if its name ends with a slash.
 type tarEntry struct {
 	name    string
 	mode    int64
@@ -123,12 +129,17 @@ type tarEntry struct {
 	content []byte
 }
 
+// ownDirectory gives a volume to the commands' user; a new one is root's.
+func ownDirectory() []tarEntry {
+	return []tarEntry{{name: volumeRoot, mode: 0o755, uid: commandUser}}
+}
+
 func (d *Driver) putFiles(ctx context.Context, id, dir string, entries []tarEntry) error {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
 	for _, e := range entries {
 		h := &tar.Header{Name: e.name, Mode: e.mode, Uid: e.uid, Gid: e.uid, Size: int64(len(e.content)), Typeflag: tar.TypeReg}
-		if e.name == volumeRoot {
+		if strings.HasSuffix(e.name, "/") {
 			h.Typeflag = tar.TypeDir
 		}
 		if err := w.WriteHeader(h); err != nil {
@@ -153,8 +164,7 @@ func (d *Driver) putFiles(ctx context.Context, id, dir string, entries []tarEntr
 // a byte is lost.
 func (m *making) attach(ctx context.Context) (connector, error) {
 	if !m.spec.Workspace.ReadOnly {
-		own := []tarEntry{{name: volumeRoot, mode: 0o755, uid: commandUser}}
-		if err := m.driver.putFiles(ctx, m.id, m.spec.Workspace.Path, own); err != nil {
+		if err := m.driver.putFiles(ctx, m.id, m.spec.Workspace.Path, ownDirectory()); err != nil {
 			return nil, err
 		}
 	}
@@ -163,7 +173,7 @@ func (m *making) attach(ctx context.Context) (connector, error) {
 		return nil, unavailable("the Docker engine did not attach to the box", err)
 	}
 	conn := &attached{Conn: h.Conn, in: h.Reader}
-	m.undo.push(func(context.Context) error { conn.Close(); return nil })
+	m.undo.push(func(context.Context) error { return ended(conn.Close()) })
 	return func(context.Context) (net.Conn, error) { return conn, nil }, nil
 }
 

@@ -24,9 +24,9 @@ type plan struct {
 	// runDir is the host's directory with the agent's socket and token; ""
 	// attaches the session to the agent's standard input and output.
 	runDir string
-	// fill is the workspace's directory where it is read-only in the box and
-	// the box's own: the agent fills it by a way of its own.
-	fill string
+	// fill is the agent's own way to a workspace that is read-only in the box
+	// and the box's own; there is none where Target is "".
+	fill mount.Mount
 	// cgroupParent is "" where none can be handed in; cgroups are the host's
 	// directories of that tree, by their place in the box.
 	cgroupParent string
@@ -125,8 +125,8 @@ func (p plan) mounts() []mount.Mount {
 	if p.runDir != "" {
 		mounts = append(mounts, bind(p.runDir, agentproto.Dir, false))
 	}
-	if p.fill != "" {
-		mounts = append(mounts, bind(p.fill, agentproto.FillMount, false))
+	if p.fill.Target != "" {
+		mounts = append(mounts, p.fill)
 	}
 	for _, target := range cgroupTargets() {
 		if dir := p.cgroups[target]; dir != "" {

@@ -37,7 +37,7 @@ func (b *box) Done() <-chan struct{} { return b.done }
 // that nobody waits for an answer that cannot come.
 func (b *box) watch(container *death) {
 	defer close(b.done)
-	defer b.session.Close()
+	defer func() { _ = ended(b.session.Close()) }()
 	select {
 	case <-container.ch:
 	case <-b.session.Done():

@@ -46,7 +46,7 @@ func newBench(t *testing.T, transport docker.Transport) *bench {
 	require.NoError(t, d.Close())
 	api, err := client.NewClientWithOpts(client.FromEnv, client.WithAPIVersionNegotiation())
 	require.NoError(t, err)
-	t.Cleanup(func() { api.Close() })
+	t.Cleanup(func() { require.NoError(t, api.Close()) })
 	if _, err := api.ImageInspect(t.Context(), docker.DefaultImage); err != nil {
 		missing(t, "the image "+docker.DefaultImage+" is not there: run images/build.sh")
 	}
@@ -174,4 +174,9 @@ func TestContractOnAnEngineApart(t *testing.T) {
 	opt := b.options()
 	opt.Apart = true
 	sandboxtest.RunContract(t, func(t *testing.T) sandbox.Driver { return b.driver(t) }, opt)
+}
+
+func TestKillTrials(t *testing.T) {
+	b := newBench(t, docker.TransportAuto)
+	sandboxtest.RunKillTrials(t, func(t *testing.T) sandbox.Driver { return b.driver(t) }, b.options())
 }

@@ -133,7 +133,7 @@ func (m *making) prepareShared(context.Context) error {
 	if source == "" {
 		source = m.dirs.workspace
 		if m.spec.Workspace.ReadOnly {
-			m.plan.fill = source
+			m.plan.fill = bind(source, agentproto.FillMount, false)
 		}
 	}
 	m.plan.agent = bind(m.driver.cfg.AgentPath, agentproto.AgentPath, true)

@@ -35,10 +35,10 @@ func (b boxDirs) make(u *undo) error {
 		return err
 	}
 	u.push(func(context.Context) error { return os.RemoveAll(b.root) })
-	if err := os.Mkdir(b.workspace, 0o755); err != nil {
+	if err := os.Mkdir(b.workspace, 0o700); err != nil {
 		return err
 	}
-	// Mkdir's mode passes through the service's umask.
+	//nolint:gosec // Programs expect to be able to look at their own directory's parents; the directory above admits root only.
 	if err := os.Chmod(b.workspace, 0o755); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package docker
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -94,9 +95,9 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	}
 	d, err := newDriver(ctx, cfg, c)
 	if err != nil {
-		c.Close()
+		return nil, errors.Join(err, c.Close())
 	}
-	return d, err
+	return d, nil
 }
 
 func checkConfig(cfg Config) error {

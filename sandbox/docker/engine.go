@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -85,23 +86,28 @@ func connect(ctx context.Context, host string) (*client.Client, error) {
 	if err != nil {
 		return nil, &EngineError{host, fmt.Sprintf("the Docker engine's address cannot be used: %v; check DOCKER_HOST and the DOCKER_TLS settings", err), err}
 	}
+	if err := greetEngine(ctx, c); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// greetEngine settles the API version to speak.
+func greetEngine(ctx context.Context, c *client.Client) error {
+	host := c.DaemonHost()
 	ping, err := c.Ping(ctx)
-	if err != nil {
-		c.Close()
-		return nil, &EngineError{c.DaemonHost(), absentMessage(c.DaemonHost(), err), err}
-	}
-	if versions.LessThan(ping.APIVersion, minAPI) {
-		c.Close()
-		return nil, &EngineError{c.DaemonHost(), fmt.Sprintf(
+	switch {
+	case err != nil:
+		return &EngineError{host, absentMessage(host, err), err}
+	case versions.LessThan(ping.APIVersion, minAPI):
+		return &EngineError{host, fmt.Sprintf(
 			"the Docker engine at %s speaks API %s, and boxes need %s (Docker 20.10) or newer; upgrade it, name another one in DOCKER_HOST, or use --driver oci",
-			c.DaemonHost(), ping.APIVersion, minAPI), nil}
-	}
-	if ping.OSType != "" && ping.OSType != "linux" {
-		c.Close()
-		return nil, &EngineError{c.DaemonHost(), fmt.Sprintf("the Docker engine at %s runs %s containers, and boxes are Linux; switch it to Linux containers", c.DaemonHost(), ping.OSType), nil}
+			host, ping.APIVersion, minAPI), nil}
+	case ping.OSType != "" && ping.OSType != "linux":
+		return &EngineError{host, fmt.Sprintf("the Docker engine at %s runs %s containers, and boxes are Linux; switch it to Linux containers", host, ping.OSType), nil}
 	}
 	c.NegotiateAPIVersionPing(ping)
-	return c, nil
+	return nil
 }
 
 // absentMessage tells the two usual cases apart: nothing listens, or this user

@@ -61,7 +61,7 @@ func (m *making) greet(ctx context.Context, connect connector) (*agentproto.Sess
 	if err != nil {
 		return nil, m.agentError(ctx, err)
 	}
-	m.undo.push(func(context.Context) error { session.Close(); return nil })
+	m.undo.push(func(context.Context) error { return ended(session.Close()) })
 	return session, nil
 }
 
@@ -92,7 +92,7 @@ func (m *making) agentConfig() (agentproto.Config, error) {
 		BoxPids:   l.Pids,
 		Filter:    filter,
 	}
-	if m.plan.fill != "" {
+	if m.plan.fill.Target != "" {
 		cfg.FillDir = agentproto.FillMount
 	}
 	if m.plan.cgroups[agentproto.Cgroup2Mount] != "" {

@@ -143,7 +143,7 @@ func ownTargetReason(m mount.Mount, cgroupParent string) string {
 			return "the agent may not be writable"
 		}
 		return ""
-	case m.Target == agentproto.Dir, m.Target == agentproto.FillMount && m.Type == mount.TypeBind:
+	case m.Target == agentproto.Dir, m.Target == agentproto.FillMount:
 		return ""
 	case isCgroupTarget(m.Target) && m.Type == mount.TypeBind:
 		return cgroupReason(m.Source, cgroupParent)

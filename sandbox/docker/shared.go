@@ -35,7 +35,7 @@ func dialAgent(ctx context.Context, dir string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer handle.Close()
+	defer func() { _ = handle.Close() }() // it was only read
 	return agentproto.WaitSocket(ctx, fmt.Sprintf("/proc/self/fd/%d/%s", handle.Fd(), agentproto.SocketName))
 }
 
@@ -51,7 +51,7 @@ func (b boxDirs) writeToken() (string, error) {
 		}
 	}
 	mountPoint := filepath.Join(b.agent, filepath.Base(agentproto.AgentPath))
-	if err := os.WriteFile(mountPoint, nil, 0o700); err != nil {
+	if err := os.WriteFile(mountPoint, nil, 0o600); err != nil {
 		return "", err
 	}
 	token := rand.Text()
@@ -65,7 +65,7 @@ func (d *Driver) proveShared(ctx context.Context, id, token string) error {
 	if err != nil {
 		return errors.Join(errNotShared, err)
 	}
-	defer body.Close()
+	defer func() { _ = body.Close() }() // what was read is checked below
 	archive := tar.NewReader(body)
 	if _, err := archive.Next(); err != nil {
 		return errors.Join(errNotShared, err)

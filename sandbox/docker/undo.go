@@ -15,6 +15,10 @@ type undo struct{ steps []func(context.Context) error }
 
 func (u *undo) push(step func(context.Context) error) { u.steps = append(u.steps, step) }
 
+// ended is the outcome of closing a connection whose other end may have gone
+// first: it is closed then, whatever the close says.
+func ended(error) error { return nil }
+
 // run takes everything back, the newest first. Every step is tried; a step that
 // failed stays on the stack for another try.
 func (u *undo) run(ctx context.Context) error {

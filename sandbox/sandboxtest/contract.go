@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -98,8 +99,8 @@ func (s *suite) box(t *testing.T, change func(*sandbox.Spec)) sandbox.Box {
 
 // cause shows the log's part of an error in a test's failure.
 func cause(err error) string {
-	e, ok := err.(*sandbox.Error)
-	if !ok || e.Cause == nil {
+	var e *sandbox.Error
+	if !errors.As(err, &e) || e.Cause == nil {
 		return ""
 	}
 	return e.Cause.Error()
@@ -180,14 +181,6 @@ func wait(t *testing.T, p sandbox.Process) (sandbox.Exit, error) {
 		require.FailNow(t, "the process did not end")
 	}
 	return sandbox.Exit{}, nil
-}
-
-// until waits for a condition that another process brings about.
-func until(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !holds(); time.Sleep(20 * time.Millisecond) {
-		require.True(t, time.Now().Before(deadline), "never came true: %s", what)
-	}
 }
 
 func requireKind(t *testing.T, want sandbox.Kind, err error, msg ...any) {

@@ -1,7 +1,6 @@
 package sandboxtest
 
 import (
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -119,10 +118,10 @@ func network(t *testing.T, box sandbox.Box) {
 	// The control: a server that the test itself reaches.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	defer l.Close()
+	defer func() { require.NoError(t, l.Close()) }()
 	c, err := net.Dial("tcp", l.Addr().String())
 	require.NoError(t, err)
-	c.Close()
+	require.NoError(t, c.Close())
 	_, port, err := net.SplitHostPort(l.Addr().String())
 	require.NoError(t, err)
 	r := sh(t, box, "echo >/dev/tcp/127.0.0.1/$1", port)
@@ -215,5 +214,5 @@ func facts(t *testing.T, box sandbox.Box) {
 	for _, d := range f.Degraded {
 		require.NotEmpty(t, d)
 	}
-	t.Log(fmt.Sprintf("%+v", f))
+	t.Logf("%+v", f)
 }

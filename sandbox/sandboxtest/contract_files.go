@@ -100,7 +100,9 @@ func staleBase(t *testing.T, box sandbox.Box) {
 	change.Base.Hash = hashOf("something else")
 	_, err := apply(box, change)
 	requireKind(t, sandbox.KindHashMismatch, err)
-	require.Equal(t, hashOf("one"), err.(*sandbox.Error).CurrentHash)
+	var stale *sandbox.Error
+	require.ErrorAs(t, err, &stale)
+	require.Equal(t, hashOf("one"), stale.CurrentHash)
 	require.Equal(t, "one", string(read(t, box, "stale").Data))
 	change.Base.Hash = hashOf("one")
 	_, err = apply(box, change)

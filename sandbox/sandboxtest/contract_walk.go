@@ -162,13 +162,30 @@ func fillEscapes(t *testing.T, box sandbox.Box) {
 	}
 }
 
-// readOnly holds that a read-only workspace is changed by nobody.
+// readOnly holds that a read-only workspace is changed by nobody: the host's not
+// at all, the box's own only by what fills it before the work.
 func (s *suite) readOnly(t *testing.T) {
-	if s.opt.Apart {
-		box := s.box(t, func(spec *sandbox.Spec) { spec.Workspace.ReadOnly = true })
-		unchangeable(t, box, "touch new", "mkdir new")
-		return
+	t.Run("a workspace of the box's own can be filled and not changed", s.readOnlyOwn)
+	if !s.opt.Apart {
+		t.Run("a directory of the host's cannot be changed", s.readOnlyHost)
 	}
+}
+
+func (s *suite) readOnlyOwn(t *testing.T) {
+	box := s.box(t, func(spec *sandbox.Spec) { spec.Workspace.ReadOnly = true })
+	n, err := box.Files().Fill(t.Context(), entries(file("given", 5), file("dir/file", 3), link("link", "given")))
+	require.NoError(t, err, cause(err))
+	require.Equal(t, 3, n)
+	require.Equal(t, "xxxxx", ok(t, box, "cat link"))
+	unchangeable(t, box)
+	_, err = box.Files().Fill(t.Context(), entries(file("../x", 1)))
+	requireKind(t, sandbox.KindPathEscapes, err)
+	r := sh(t, box, "echo x >/run/sandboxd/fill/given")
+	require.NotZero(t, r.Code, "the way that fills it is the agent's alone")
+	require.Equal(t, "xxxxx", ok(t, box, "cat given"))
+}
+
+func (s *suite) readOnlyHost(t *testing.T) {
 	host := t.TempDir()
 	require.NoError(t, os.Chmod(host, 0o777))
 	given := filepath.Join(host, "given")
@@ -180,11 +197,9 @@ func (s *suite) readOnly(t *testing.T) {
 	})
 	require.Equal(t, "given", string(read(t, box, "given").Data), "the control: it can be read")
 	require.Equal(t, "given", ok(t, box, "cat given"))
-	unchangeable(t, box, "echo x >given", "touch new", "chmod 600 given", "ln given x", "rm given", "touch -d 2001-01-01 given")
-	for _, c := range []sandbox.Change{writeChange("given", "x"), {Op: sandbox.OpDelete, Path: "given"}, {Op: sandbox.OpMove, Path: "given", To: "b"}} {
-		_, err := apply(box, c)
-		requireKind(t, sandbox.KindReadOnly, err, "%+v", c)
-	}
+	unchangeable(t, box)
+	_, err := box.Files().Fill(t.Context(), entries(file("new", 1)))
+	requireKind(t, sandbox.KindReadOnly, err)
 	b, err := os.ReadFile(given)
 	require.NoError(t, err)
 	require.Equal(t, "given", string(b))
@@ -196,13 +211,17 @@ func (s *suite) readOnly(t *testing.T) {
 }
 
 // unchangeable demands that file work and commands are refused for one reason.
-func unchangeable(t *testing.T, box sandbox.Box, tries ...string) {
+// The workspace holds a file called given.
+func unchangeable(t *testing.T, box sandbox.Box) {
 	t.Helper()
-	_, err := apply(box, writeChange("new", "x"))
-	requireKind(t, sandbox.KindReadOnly, err)
-	_, err = box.Files().Fill(t.Context(), entries(file("new", 1)))
-	requireKind(t, sandbox.KindReadOnly, err)
-	for _, try := range tries {
+	for _, c := range []sandbox.Change{
+		writeChange("given", "x"), writeChange("new", "x"),
+		{Op: sandbox.OpDelete, Path: "given"}, {Op: sandbox.OpMove, Path: "given", To: "b"},
+	} {
+		_, err := apply(box, c)
+		requireKind(t, sandbox.KindReadOnly, err, "%+v", c)
+	}
+	for _, try := range []string{"echo x >given", "touch new", "mkdir new", "chmod 600 given", "ln given x", "rm given", "touch -d 2001-01-01 given"} {
 		r := sh(t, box, try)
 		require.NotZero(t, r.Code, try)
 		require.Contains(t, r.Err, "Read-only file system", try)
