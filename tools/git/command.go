@@ -64,15 +64,19 @@ func (r repo) command(args []string) sandbox.Command {
 		"log.showSignature=false", "credential.helper=", "submodule.recurse=false", "fetch.recurseSubmodules=false",
 		"protocol.allow=never", "protocol.ext.allow=never", "protocol.file.allow=never", "protocol.git.allow=never",
 		"protocol.ssh.allow=never", "protocol.http.allow=never", "protocol.https.allow=never",
+		"diff.context=3", "diff.interHunkContext=0", "diff.algorithm=default", "diff.suppressBlankEmpty=false",
 		"gc.auto=0", "maintenance.auto=false", "color.ui=false", "safe.bareRepository=explicit",
+		"diff.noprefix=false", "diff.mnemonicPrefix=false", "diff.srcPrefix=a/", "diff.dstPrefix=b/", "diff.relative=false",
+		"diff.context=3", "diff.interHunkContext=0", "diff.context=3", "diff.interHunkContext=0", "diff.algorithm=default", "diff.suppressBlankEmpty=false",
+		"diff.submodule=short", "diff.algorithm=myers",
 		"safe.directory=" + workspace, "safe.directory=" + path.Join(workspace, r.dir),
 	}
 	env := []string{
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_ATTR_NOSYSTEM=1",
-		"GIT_OPTIONAL_LOCKS=0", "GIT_LITERAL_PATHSPECS=1", "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1",
+		"GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1",
 		"GIT_CEILING_DIRECTORIES=" + path.Dir(workspace),
 		"GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=false", "SSH_ASKPASS=false", "GCM_INTERACTIVE=never", "GIT_SSH_COMMAND=false",
-		"GIT_EDITOR=true", "GIT_SEQUENCE_EDITOR=true", "GIT_PAGER=cat", "PAGER=cat", "GIT_EXTERNAL_DIFF=",
+		"GIT_EDITOR=true", "GIT_SEQUENCE_EDITOR=true", "GIT_PAGER=cat", "PAGER=cat",
 		"LC_ALL=C", "TERM=dumb",
 		"GIT_CONFIG_COUNT=" + strconv.Itoa(len(settings)),
 	}
@@ -194,6 +198,15 @@ func (r repo) inWorkspace(p string) string {
 	return r.dir + "/" + p
 }
 
+// literal is a path of the repository as a pathspec without wildcards
+// (gitglossary(7), "pathspec"); "." is all of it.
+func literal(p string) string {
+	if p == "." {
+		return ":(top)"
+	}
+	return ":(top,literal)" + p
+}
+
 // pathspecs makes paths of the workspace ones of the repository, for use after
 // "--". A path outside the repository is a fault.
 func (r repo) pathspecs(paths []string) ([]string, error) {
@@ -203,11 +216,11 @@ func (r repo) pathspecs(paths []string) ([]string, error) {
 		below, ok := strings.CutPrefix(clean, r.dir+"/")
 		switch {
 		case r.dir == "":
-			specs = append(specs, clean)
+			specs = append(specs, literal(clean))
 		case clean == r.dir:
-			specs = append(specs, ".")
+			specs = append(specs, literal("."))
 		case ok:
-			specs = append(specs, below)
+			specs = append(specs, literal(below))
 		default:
 			return nil, runtime.Faultf(runtime.CodePathInvalid, "%q is not in the repository %q. Paths are relative to the workspace.", p, r.dir)
 		}

@@ -3,6 +3,7 @@ package git
 import (
 	"context"
 	"fmt"
+	"path"
 	"strings"
 
 	"github.com/sandboxd/sandboxd/runtime"
@@ -74,34 +75,44 @@ func diff(ctx context.Context, g *runtime.Grant, in DiffInput) (runtime.Output, 
 	if err != nil {
 		return runtime.Output{}, err
 	}
-	raw, err := r.output(ctx, diffArgs(sides, specs, "--raw", "--numstat", "-z")...)
+	res, err := r.compare(ctx, sides, specs)
 	if err != nil {
 		return runtime.Output{}, err
 	}
-	changes, err := parseDiff(raw)
-	cut := len(raw) >= maxListing
-	if err != nil && !cut {
-		return runtime.Output{}, fmt.Errorf("read git diff: %w", err)
-	}
-	res, shown := r.diffFiles(changes)
-	if res.Hidden > 0 || res.Truncated {
-		specs = shown
-	}
-	capture := g.Capture("diff", "The whole diff")
-	if len(res.Files) > 0 {
-		if err := r.stream(ctx, capture, diffArgs(sides, specs, "--patch")...); err != nil {
-			return runtime.Output{}, err
-		}
-	}
-	res.Diff = capture.Text()
-	_, omitted := capture.Bytes()
 	if in.tracksWorktree() {
 		if err := r.addUntracked(ctx, &res, in.Paths); err != nil {
 			return runtime.Output{}, err
 		}
 	}
-	res.Truncated = res.Truncated || omitted > 0 || cut
 	return runtime.Output{Structured: res, Truncated: res.Truncated}, nil
+}
+
+// compare lists the files that differ between the sides and makes their diff,
+// both of what the run may read.
+func (r repo) compare(ctx context.Context, sides, specs []string) (DiffResult, error) {
+	raw, err := r.output(ctx, diffArgs(sides, specs, "--raw", "--numstat", "-z")...)
+	if err != nil {
+		return DiffResult{}, err
+	}
+	changes, err := parseDiff(raw)
+	cut := len(raw) >= maxListing
+	if err != nil && !cut {
+		return DiffResult{}, fmt.Errorf("read git diff: %w", err)
+	}
+	res, shown := r.diffFiles(changes)
+	if res.Hidden > 0 || res.Truncated {
+		specs = shown
+	}
+	capture := r.grant.Capture("diff", "The whole diff")
+	if len(res.Files) > 0 {
+		if err := r.stream(ctx, capture, diffArgs(sides, specs, "--patch")...); err != nil {
+			return DiffResult{}, err
+		}
+	}
+	res.Diff = capture.Text()
+	_, omitted := capture.Bytes()
+	res.Truncated = res.Truncated || omitted > 0 || cut
+	return res, nil
 }
 
 // tracksWorktree tells whether the worktree is one of the sides.
@@ -127,36 +138,63 @@ func (r repo) sides(ctx context.Context, in DiffInput) ([]string, error) {
 	return append(sides, from, to), nil
 }
 
-// diffArgs is git diff without programs of the repository's choice.
+// diffArgs is git diff without programs of the repository's choice, and as if
+// it had no settings for the look of a diff.
 func diffArgs(sides, specs []string, format ...string) []string {
-	args := append([]string{"diff", "--no-ext-diff", "--no-textconv", "--no-color", "--find-renames", "--ignore-submodules=dirty", "--full-index"}, format...)
+	args := append([]string{
+		"diff", "--no-ext-diff", "--no-textconv", "--no-color", "--find-renames", "--full-index", "--no-relative",
+		"--ignore-submodules=dirty", "--submodule=short", "--src-prefix=a/", "--dst-prefix=b/", "-O/dev/null",
+	}, format...)
 	args = append(args, sides...)
 	return append(append(args, "--"), specs...)
 }
 
+// maxSpecBytes bounds the names that git gets as arguments, well below what
+// Linux takes (execve(2), "Limits on size of arguments and environment").
+const maxSpecBytes = 512 << 10
+
 // diffFiles lists what the run may read, and the pathspecs of exactly that.
 func (r repo) diffFiles(changes []change) (DiffResult, []string) {
 	res := DiffResult{Files: []DiffFile{}, Untracked: []Name{}}
-	var specs []string
+	var specs, hidden []string
+	shown, room := map[string]bool{}, maxSpecBytes
 	for _, c := range changes {
 		at := r.inWorkspace(c.path)
 		if !r.grant.Readable(at) || c.from != "" && !r.grant.Readable(r.inWorkspace(c.from)) {
-			res.Hidden++
+			hidden = append(hidden, c.path)
 			continue
 		}
-		if res.Total++; len(res.Files) >= maxDiffFiles {
+		res.Total++
+		room -= len(c.path) + len(c.from) + 2*len(literal(""))
+		if len(res.Files) >= maxDiffFiles || room < 0 {
 			res.Truncated = true
 			continue
 		}
 		f := DiffFile{Name: nameOf(at), Status: c.word(), Additions: c.added, Deletions: c.deleted, Binary: c.binary}
-		specs = append(specs, c.path)
+		specs, shown[c.path] = append(specs, literal(c.path)), true
 		if c.from != "" {
 			f.OldPath = nameOf(r.inWorkspace(c.from)).Path
-			specs = append(specs, c.from)
+			specs, shown[c.from] = append(specs, literal(c.from)), true
 		}
 		res.Files = append(res.Files, f)
 	}
-	return res, specs
+	res.Hidden = len(hidden)
+	return res, append(specs, below(shown, hidden)...)
+}
+
+// below excludes hidden paths that the pathspec of a shown one would uncover:
+// that of a file which became a directory covers all that is in it now.
+func below(shown map[string]bool, hidden []string) []string {
+	var specs []string
+	for _, p := range hidden {
+		for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
+			if shown[dir] {
+				specs = append(specs, ":(top,exclude,literal)"+p)
+				break
+			}
+		}
+	}
+	return specs
 }
 
 // addUntracked names the files that git does not know and does not ignore.

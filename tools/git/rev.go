@@ -11,7 +11,7 @@ import (
 // checkRev refuses what cannot be a revision, above all what git would take
 // for an option or for the rev:path and :/search forms (gitrevisions(7)).
 func checkRev(pointer, rev string) *runtime.Fault {
-	bad := strings.HasPrefix(rev, "-") || strings.Contains(rev, "{/") || strings.Contains(rev, "..") ||
+	bad := strings.HasPrefix(rev, "-") || strings.HasPrefix(rev, "^") || strings.Contains(rev, "{/") || strings.Contains(rev, "..") ||
 		strings.ContainsFunc(rev, func(r rune) bool {
 			return unicode.IsControl(r) || unicode.IsSpace(r) || strings.ContainsRune(`:?*[\`, r)
 		})
@@ -47,13 +47,20 @@ func orHead(rev string) string {
 	return rev
 }
 
-// commit resolves a revision to a commit's id.
+// commit resolves a revision to a commit's id. rev-parse exits with 1 where it
+// names nothing, and with 128 where it names no commit, or many.
 func (r repo) commit(ctx context.Context, rev string) (string, error) {
 	out, err := r.output(ctx, "rev-parse", "--verify", "--quiet", rev+"^{commit}")
-	if exitCode(err) == 1 {
-		return "", runtime.Faultf(runtime.CodeGitFailed, "The repository has no commit %q. See git.log for what there is.", rev)
+	id := strings.TrimSpace(string(out))
+	if code := exitCode(err); code == 1 || code == 128 || err == nil && !isObjectID(id) {
+		return "", runtime.Faultf(runtime.CodeGitFailed, "The repository has no commit %q. Name a branch, a tag or a commit id that it has.", rev)
 	}
-	return strings.TrimSpace(string(out)), err
+	return id, err
+}
+
+// isObjectID tells a plain id, of SHA-1 or SHA-256.
+func isObjectID(s string) bool {
+	return (len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""
 }
 
 // head is the id of HEAD's commit, or "" where there is none yet.
