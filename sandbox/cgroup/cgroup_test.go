@@ -121,6 +121,24 @@ func TestDestroyEndsNestedProcessesInWhateverHierarchy(t *testing.T) {
 	}
 }
 
+func TestDestroyEndsWhatIsFrozenFurtherDown(t *testing.T) {
+	tree := open(t)
+	require.NoError(t, tree.Create("run-1"))
+	freezer := "/sys/fs/cgroup/freezer" + tree.Path("run-1")
+	file, value := "freezer.state", "FROZEN"
+	if tree.Mode() == cgroup.V2 {
+		freezer, file, value = tree.Dirs("run-1").Unified, "cgroup.freeze", "1"
+	}
+	nested := filepath.Join(freezer, "box", "cmd")
+	require.NoError(t, os.MkdirAll(nested, 0o755))
+	victim := start(t, "sleep", "60")
+	require.NoError(t, enter(nested, victim.Process.Pid))
+	require.NoError(t, os.WriteFile(filepath.Join(nested, file), []byte(value), 0))
+
+	require.NoError(t, tree.Destroy(deadline(t), "run-1"))
+	require.ErrorContains(t, victim.Wait(), "signal: killed")
+}
+
 func TestStatTellsTheMemoryKill(t *testing.T) {
 	tree := open(t)
 	require.NoError(t, tree.Create("run-1"))

@@ -100,52 +100,60 @@ func removeTree(dir string) error {
 // fork away.
 func (t *Tree) kill(run string) error {
 	if t.unified != "" {
-		file := filepath.Join(t.unified, t.Path(run), "cgroup.kill")
-		// Kernels before 5.14 do not have it; opening must not create it.
-		if f, err := os.OpenFile(file, os.O_WRONLY, 0); err == nil {
-			_, err = f.WriteString("1")
-			if err := errors.Join(err, f.Close()); err != nil && !errors.Is(err, unix.ENODEV) {
-				return err
-			}
+		// Kernels before 5.14 do not have it.
+		err := write(filepath.Join(t.unified, t.Path(run), "cgroup.kill"), "1")
+		if err != nil {
+			return err
 		}
 	}
-	thaw, err := t.freeze(run)
-	if err != nil {
+	freezer := t.v1Dir(cgroup1.Freezer, run)
+	if freezer == "" {
+		return t.killListed(run)
+	}
+	if err := write(filepath.Join(freezer, "freezer.state"), "FROZEN"); err != nil {
 		return err
 	}
-	return errors.Join(t.killListed(run), thaw())
+	return errors.Join(t.killListed(run), thaw(freezer))
 }
 
-// freeze stops the run's processes in the v1 freezer hierarchy. A frozen
-// process takes its SIGKILL when it is thawed.
-func (t *Tree) freeze(run string) (thaw func() error, err error) {
-	dir := t.v1Dir(cgroup1.Freezer, run)
-	state := func(value string) error {
-		err := os.WriteFile(filepath.Join(dir, "freezer.state"), []byte(value), 0)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {
+// thaw lets everything in a directory of the v1 freezer go on, also what was
+// frozen further down by someone else (a paused box, an agent's command): a
+// frozen process does not even take its SIGKILL.
+func thaw(dir string) error {
+	return walk(dir, "freezer.state", func(file string) error { return write(file, "THAWED") })
+}
+
+// write writes to a file of a cgroup, unless the cgroup is gone. Opening never
+// makes one.
+func write(file, value string) error {
+	f, err := os.OpenFile(file, os.O_WRONLY, 0)
+	if err == nil {
+		_, err = f.WriteString(value)
+		err = errors.Join(err, f.Close())
+	}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {
+		return nil
+	}
+	return err
+}
+
+// walk visits the files of that name in a directory and all below it.
+func walk(dir, name string, visit func(file string) error) error {
+	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		return err
-	}
-	if dir == "" {
-		return func() error { return nil }, nil
-	}
-	return func() error { return state("THAWED") }, state("FROZEN")
+		if err != nil || e.Name() != name {
+			return err
+		}
+		return visit(path)
+	})
 }
 
 // killListed signals every process that a hierarchy lists for the run.
 func (t *Tree) killListed(run string) error {
 	for _, dir := range t.dirs(run) {
-		err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil
-			}
-			if err != nil || e.Name() != "cgroup.procs" {
-				return err
-			}
-			return killProcs(path)
-		})
-		if err != nil {
+		if err := walk(dir, "cgroup.procs", killProcs); err != nil {
 			return err
 		}
 	}

@@ -7,20 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/sandboxd/sandboxd/sandbox"
-	"github.com/sandboxd/sandboxd/sandbox/agentproto"
-	"github.com/sandboxd/sandboxd/sandbox/cgroup"
-	"github.com/sandboxd/sandboxd/seccomp"
 )
-
-// agentTimeout bounds the wait for the agent's first word.
-const agentTimeout = 30 * time.Second
 
 // Create makes a box, as sandbox.Driver says.
 func (d *Driver) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Box, error) {
@@ -194,122 +186,22 @@ func (m *making) start(ctx context.Context) error {
 	if m.first, err = holdFirst(pidFile, m.plan.cgroup); err != nil {
 		return m.agentError(err)
 	}
-	m.undo.push(m.first.kill)
+	m.undo.push(m.end)
 	return nil
 }
 
-// greet opens the session. An agent that dies meanwhile ends the wait at once.
-func (m *making) greet(ctx context.Context) (*agentproto.Session, error) {
-	cfg, err := m.agentConfig()
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, agentTimeout)
-	defer cancel()
-	ctx, die := context.WithCancelCause(ctx)
-	defer die(nil)
-	greeted := make(chan struct{})
-	defer close(greeted)
-	go func() {
-		select {
-		case <-m.first.dead:
-			die(errors.New("the agent ended"))
-		case <-greeted:
+// end kills the box. Its cgroups go before the runtime removes its record: they
+// end what is frozen too, and the runtime alone waits in steps of 100 ms.
+func (m *making) end(ctx context.Context) error {
+	select {
+	case <-m.first.dead:
+	default:
+		if err := m.first.kill(); err != nil {
+			return err
 		}
-	}()
-	conn, err := dialAgent(ctx, m.dirs.run)
-	if err != nil {
-		return nil, m.agentError(err)
 	}
-	session, err := agentproto.Open(ctx, conn, cfg)
-	if err != nil {
-		return nil, m.agentError(err)
+	if err := m.driver.tree.Destroy(ctx, m.spec.RunID); err != nil {
+		return err
 	}
-	m.undo.push(func(context.Context) error { return session.Close() })
-	return session, nil
-}
-
-// dialAgent waits for the agent's socket in dir. The path of a socket has at
-// most 107 bytes, which a data directory may take up alone, so it is reached
-// through a handle.
-func dialAgent(ctx context.Context, dir string) (net.Conn, error) {
-	handle, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = handle.Close() }()
-	return agentproto.WaitSocket(ctx, fmt.Sprintf("/proc/self/fd/%d/%s", handle.Fd(), agentproto.SocketName))
-}
-
-// agentError explains why the agent does not serve: in its own words where it
-// answered, else by what it wrote before it ended.
-func (m *making) agentError(err error) error {
-	if said := m.mutter.String(); said != "" {
-		err = fmt.Errorf("%w; the agent said: %s", err, said)
-	}
-	if missing := m.plan.dialect.missing; missing != "" {
-		return &sandbox.Error{Kind: sandbox.KindUnsupported, Message: missing, Cause: err}
-	}
-	if e, ok := errors.AsType[*sandbox.Error](err); ok && e.Kind != sandbox.KindUnavailable {
-		return &sandbox.Error{Kind: e.Kind, Message: "the box's agent does not serve: " + e.Message, Cause: err}
-	}
-	return unavailable("the box started, but its agent did not answer; see the service's log for its last words", err)
-}
-
-func (m *making) agentConfig() (agentproto.Config, error) {
-	filter, err := seccomp.CommandFilter(m.spec.Seccomp)
-	if err != nil {
-		return agentproto.Config{}, err
-	}
-	l := m.spec.Limits
-	cfg := agentproto.Config{
-		Token:     m.token,
-		Workspace: m.spec.Workspace.Path,
-		ReadOnly:  m.spec.Workspace.ReadOnly,
-		UID:       commandUser,
-		GID:       commandUser,
-		Home:      homeTarget,
-		Env:       slices.Clone(m.spec.Env),
-		FileBytes: l.FileBytes,
-		OpenFiles: l.OpenFiles,
-		Commands:  l.Commands,
-		BoxPids:   l.Pids,
-		OOMFile:   "/sys/fs/cgroup/memory/memory.oom_control",
-		Filter:    filter,
-	}
-	if m.driver.tree.Mode() == cgroup.V2 {
-		cfg.OOMFile = "/sys/fs/cgroup/memory.events"
-	}
-	if m.plan.fills() {
-		cfg.FillDir = agentproto.FillMount
-	}
-	if m.plan.dirs.Unified != "" {
-		cfg.Cgroup2Dir = agentproto.Cgroup2Mount + "/" + containerName
-	}
-	if m.plan.dirs.Pids != "" {
-		cfg.PidsCgroupDir = agentproto.PidsMount + "/" + containerName
-	}
-	return cfg, nil
-}
-
-func (m *making) box(session *agentproto.Session) *box {
-	w := session.Facts()
-	b := &box{
-		session: session,
-		undo:    m.undo,
-		done:    make(chan struct{}),
-		removed: make(chan struct{}),
-		facts: sandbox.Facts{
-			Driver:        m.driver.Name(),
-			Runtime:       m.runtime.name,
-			Image:         m.spec.Image,
-			WorkspacePath: m.spec.Workspace.Path,
-			UserID:        w.UID,
-			CgroupMode:    w.CgroupMode,
-			KillStep:      w.KillStep,
-			Degraded:      slices.Concat(m.degraded, w.Degraded),
-		},
-	}
-	go b.watch(m.first)
-	return b
+	return m.first.release(ctx)
 }

@@ -89,24 +89,29 @@ func hasEnded(fd uintptr) bool {
 	return true
 }
 
-// kill ends the process, and with it the box, and waits for that.
-func (f *first) kill(ctx context.Context) error {
-	raw, err := f.handle.SyscallConn()
+// kill sends SIGKILL to the process, and with it to all in its pid namespace.
+func (f *first) kill() error {
+	conn, err := f.handle.SyscallConn()
 	if err != nil {
 		return err
 	}
 	var sent error
-	if err := raw.Control(func(fd uintptr) { sent = unix.PidfdSendSignal(int(fd), unix.SIGKILL, nil, 0) }); err != nil {
+	if err := conn.Control(func(fd uintptr) { sent = unix.PidfdSendSignal(int(fd), unix.SIGKILL, nil, 0) }); err != nil {
 		return err
 	}
-	if sent != nil && sent != unix.ESRCH {
+	if sent != nil && !errors.Is(sent, unix.ESRCH) {
 		return os.NewSyscallError("pidfd_send_signal", sent)
 	}
+	return nil
+}
+
+// release waits for the process's end and closes the handle.
+func (f *first) release(ctx context.Context) error {
 	select {
 	case <-f.dead:
 		return f.handle.Close()
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return fmt.Errorf("the box's first process does not end: %w", context.Cause(ctx))
 	}
 }
 

@@ -54,6 +54,21 @@ func TestDeathOfTheAgentIsHeardAtOnceAndNothingStays(t *testing.T) {
 	require.Empty(t, remains(cfg)(t, "run-1"))
 }
 
+func TestPausedBoxCanBeRemoved(t *testing.T) {
+	cfg := newConfig(t, "runc")
+	d, err := oci.New(t.Context(), cfg)
+	require.NoError(t, err)
+	box, err := d.Create(t.Context(), sandbox.Spec{RunID: "run-1"})
+	require.NoError(t, err)
+	out, err := runtimeDo(cfg, "pause", "run-1").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+
+	began := time.Now()
+	require.NoError(t, box.Remove(t.Context()))
+	require.Less(t, time.Since(began), 5*time.Second)
+	require.Empty(t, remains(cfg)(t, "run-1"))
+}
+
 func TestManyBoxesComeAndGoWithoutLeaks(t *testing.T) {
 	cfg := newConfig(t, "runc")
 	d, err := oci.New(t.Context(), cfg)
