@@ -30,6 +30,7 @@ func open(t *testing.T) *cgroup.Tree {
 	}
 	tree, err := cgroup.Open("test-" + strconv.Itoa(os.Getpid()) + "-" + strconv.FormatInt(time.Now().UnixNano(), 36))
 	require.NoError(t, err)
+	t.Logf("layout %s", tree.Mode())
 	t.Cleanup(func() {
 		runs, err := tree.Runs()
 		require.NoError(t, err)
