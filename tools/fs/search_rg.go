@@ -3,8 +3,6 @@ package fs
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"strings"
 
 	"github.com/sandboxd/sandboxd/runtime"
@@ -23,7 +21,7 @@ func ripgrep(ctx context.Context, g *runtime.Grant, q *query, c *collector) (don
 	if err != nil || nothing {
 		return nothing, err
 	}
-	out := &rgOutput{collector: c}
+	out := &rgOutput{collector: c, inPath: true}
 	var stderr limited
 	exit, err := sandbox.Run(ctx, g.Box(), sandbox.Command{
 		Argv: argv, Stdout: out, Stderr: &stderr,
@@ -37,20 +35,21 @@ func ripgrep(ctx context.Context, g *runtime.Grant, q *query, c *collector) (don
 		return false, nil // not there, not allowed to start, no room for it
 	case ctx.Err() != nil:
 		return true, nil // the caller tells why
-	case !out.complete || exit.Signal != "":
-		return false, nil
 	}
+	complained := false
 	for line := range strings.SplitSeq(stderr.String(), "\n") {
-		c.complaint(line)
+		complained = c.complaint(line) || complained
 	}
-	return true, nil
+	// 0 is a match, 1 is none, and 2 an error: of single files, which it names,
+	// or of the search as such.
+	return exit.Code == 0 || exit.Code == 1 || exit.Code == 2 && complained, nil
 }
 
 // rgArgs is the command. nothing is true where the globs name only directories
 // that are not there.
 func (q *query) rgArgs(ctx context.Context, g *runtime.Grant) (argv []string, nothing bool, err error) {
 	argv = []string{
-		"rg", "--no-config", "--json", "--crlf", "--text", "--no-mmap", "--no-require-git",
+		"rg", "--no-config", "--heading", "--null", "--line-number", "--column", "--color=never", "--crlf", "--text", "--no-mmap", "--no-require-git",
 		"--no-ignore-global", "--no-ignore-exclude", "--no-ignore-dot", "--no-ignore-parent", "--no-follow",
 		"--glob=!" + gitDir, "--regexp=" + q.pattern.rust,
 	}
@@ -133,141 +132,119 @@ func (l *limited) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// complaint reads a line of rg's standard error: what it could not read.
-func (c *collector) complaint(line string) {
-	rest, ok := strings.CutPrefix(line, "rg: ")
-	if !ok {
-		return
-	}
+// complaint reads a line of rg's standard error: what it could not read. It
+// tells whether the line is such a one.
+func (c *collector) complaint(line string) bool {
+	rest := strings.TrimPrefix(line, "rg: ") // from version 14 on
 	at := strings.LastIndex(rest, ": ")
-	if at < 0 || !strings.Contains(rest, "(os error ") {
-		return
+	if at < 0 || !strings.Contains(rest[at:], "(os error ") {
+		return false
 	}
 	path := strings.TrimPrefix(rest[:at], "./")
 	if !c.wanted(path) {
-		return
+		return true
 	}
 	reason := skipUnreadable
-	if strings.Contains(rest, "(os error 13)") {
+	if strings.Contains(rest[at:], "(os error 13)") {
 		reason = skipPermission
 	}
 	c.skip(path, reason)
+	return true
 }
 
-// maxRgMessage bounds one message of rg: a line as JSON.
-const maxRgMessage = 7 * maxSearchLine
+// maxRgLine bounds a line of rg's output: numbers, and a line of a file.
+const maxRgLine = maxSearchLine + 64
 
-// rgOutput reads rg's JSON lines as they come.
+// rgOutput reads rg's output as it comes. A file is its path and a NUL, then
+// its lines, and an empty line before the next path. A line is LINE:COLUMN:text
+// where it matches and LINE-text around that, so neither a path with line
+// breaks in it nor a line of a file can pass for another part.
 type rgOutput struct {
 	*collector
-	partial  []byte
-	tooLong  bool // the current message is passed over
-	complete bool // the last message has come
+	inPath  bool
+	partial []byte
+	tooLong bool // the current line is passed over
 }
 
 func (o *rgOutput) Write(p []byte) (int, error) {
 	n := len(p)
 	for len(p) > 0 {
-		at := bytes.IndexByte(p, '\n')
+		end := byte('\n')
+		if o.inPath {
+			end = 0
+		}
+		at := bytes.IndexByte(p, end)
 		if at < 0 {
 			o.append(p)
 			break
 		}
-		if len(o.partial) == 0 && !o.tooLong {
-			o.message(p[:at])
-		} else {
-			o.append(p[:at])
-			o.flush()
+		part := p[:at]
+		if len(o.partial) > 0 || o.tooLong {
+			o.append(part)
+			part = o.partial
 		}
+		o.part(part)
+		o.partial, o.tooLong = o.partial[:0], false
 		p = p[at+1:]
 	}
 	return n, nil
 }
 
 func (o *rgOutput) append(p []byte) {
-	if o.tooLong || len(o.partial)+len(p) > maxRgMessage {
-		o.tooLong, o.partial = true, nil
-		return
+	if room := maxRgLine - len(o.partial); len(p) > room {
+		p, o.tooLong = p[:max(room, 0)], true
 	}
 	o.partial = append(o.partial, p...)
 }
 
-func (o *rgOutput) flush() {
-	if o.tooLong {
-		if o.take {
-			o.skip(o.path, skipLongLine)
-		}
-	} else {
-		o.message(o.partial)
-	}
-	o.partial, o.tooLong = o.partial[:0], false
-}
-
-// rgText is text in rg's JSON: as it is, or base64 where it is not UTF-8.
-type rgText struct {
-	Text  *string `json:"text"`
-	Bytes string  `json:"bytes"`
-}
-
-func (t rgText) raw() []byte {
-	if t.Text != nil {
-		return []byte(*t.Text)
-	}
-	raw, err := base64.StdEncoding.DecodeString(t.Bytes)
-	if err != nil {
-		return nil
-	}
-	return raw
-}
-
-// rgMessage is a line of rg --json.
-type rgMessage struct {
-	Data struct {
-		Path       rgText `json:"path"`
-		Lines      rgText `json:"lines"`
-		LineNumber int64  `json:"line_number"`
-		Submatches []struct {
-			Start int `json:"start"`
-		} `json:"submatches"`
-	} `json:"data"`
-}
-
-// message takes one message. Most matches of a search that finds too much are
-// only counted, without being decoded.
-func (o *rgOutput) message(m []byte) {
-	kind, ok := bytes.CutPrefix(m, []byte(`{"type":"`))
-	if !ok { // the summary has its keys in another order
-		if bytes.HasSuffix(m, []byte(`"type":"summary"}`)) {
-			o.complete = true
-		}
-		return
-	}
-	isMatch := bytes.HasPrefix(kind, []byte("match"))
-	isContext := bytes.HasPrefix(kind, []byte("context"))
+// part takes a path or a line.
+func (o *rgOutput) part(part []byte) {
 	switch {
-	case (isMatch || isContext) && !o.take, isContext && !o.keeping():
-		return
-	case isMatch && !o.keeping() && len(m) < maxSearchLine && !bytes.Contains(m, []byte(`\u0000`)) && !bytes.Contains(m, []byte(`"bytes":`)):
-		o.count()
-		return
-	}
-	var msg rgMessage
-	if err := json.Unmarshal(m, &msg); err != nil {
-		return // the end then is not complete, or the count would show it
-	}
-	d := msg.Data
-	switch {
-	case isMatch && len(d.Submatches) > 0:
-		o.match(d.LineNumber, trimEnding(d.Lines.raw()), d.Submatches[0].Start)
-	case isContext:
-		o.other(d.LineNumber, trimEnding(d.Lines.raw()))
-	case bytes.HasPrefix(kind, []byte("begin")):
-		o.begin(strings.TrimPrefix(string(d.Path.raw()), "./"))
-	case bytes.HasPrefix(kind, []byte("end")):
+	case o.inPath:
+		o.begin(strings.TrimPrefix(string(part), "./"))
+		o.inPath = false
+	case len(part) == 0 || len(part) == 1 && part[0] == '\r':
 		o.end()
-	case bytes.HasPrefix(kind, []byte("summary")):
-		o.complete = true
+		o.inPath = true
+	case !o.take:
+	default:
+		o.line(part)
 	}
+}
+
+// line takes a line of a file. Most matches of a search that finds too much
+// are only counted.
+func (o *rgOutput) line(part []byte) {
+	line, rest := number(part)
+	if len(rest) == 0 || line == 0 {
+		return // the separator between groups
+	}
+	isMatch := rest[0] == ':'
+	column, raw := int64(0), rest[1:]
+	if isMatch {
+		if column, raw = number(raw); column == 0 || len(raw) == 0 {
+			return
+		}
+		raw = raw[1:]
+	}
+	switch {
+	case isMatch && o.tooLong:
+		o.skip(o.path, skipLongLine)
+	case isMatch && o.keeping():
+		o.match(line, trimEnding(raw), int(column-1))
+	case isMatch && !o.unfit(raw):
+		o.count()
+	case !isMatch && o.keeping():
+		o.other(line, trimEnding(raw))
+	}
+}
+
+// number reads the decimal number that b begins with; 0 is none.
+func number(b []byte) (n int64, rest []byte) {
+	for len(b) > 0 && b[0] >= '0' && b[0] <= '9' && n < 1<<50 {
+		n, b = n*10+int64(b[0]-'0'), b[1:]
+	}
+	return n, b
 }
 
 func trimEnding(line []byte) []byte {
