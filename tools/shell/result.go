@@ -30,7 +30,7 @@ type RunResult struct {
 }
 
 // conclude makes the answer of how the command ended.
-func conclude(ctx context.Context, in RunInput, exit sandbox.Exit, stdout, stderr stream) (runtime.Output, error) {
+func conclude(ctx context.Context, root string, in RunInput, exit sandbox.Exit, stdout, stderr stream) (runtime.Output, error) {
 	res := RunResult{
 		Stdout: stdout.text, Stderr: stderr.text, StdoutBytes: stdout.bytes, StderrBytes: stderr.bytes,
 		LeftoverProcesses: exit.Leftover, OOMKilled: exit.OOMKilled, KillStep: exit.KillStep,
@@ -57,7 +57,7 @@ func conclude(ctx context.Context, in RunInput, exit sandbox.Exit, stdout, stder
 		return out, context.Cause(ctx)
 	}
 	if exit.Signal != "" || exit.Code != 0 {
-		explainFailure(&res, in, exit)
+		explainFailure(&res, root, in, exit)
 		out.Structured = res
 		return out, failure(in, res, exit)
 	}
@@ -70,11 +70,11 @@ func endedByTimeout(ctx context.Context) bool {
 	return ok && cause.Reason == runtime.ReasonTimeout || errors.Is(context.Cause(ctx), context.DeadlineExceeded)
 }
 
-func explainFailure(res *RunResult, in RunInput, exit sandbox.Exit) {
+func explainFailure(res *RunResult, root string, in RunInput, exit sandbox.Exit) {
 	if exit.Signal == "" {
 		res.ExitMeaning = exitMeaning(in.mainProgram(), exit.Code)
 	}
-	res.ErrorSummary = summary.Of(res.Stdout, res.Stderr)
+	res.ErrorSummary = summary.Of(root, res.Stdout, res.Stderr)
 	res.Restriction = restrictionOf(res.Stderr, res.Stdout)
 }
 

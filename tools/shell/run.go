@@ -3,6 +3,7 @@ package shell
 import (
 	"context"
 	"io"
+	"path"
 	"strings"
 
 	"github.com/sandboxd/sandboxd/runtime"
@@ -17,7 +18,8 @@ func run(ctx context.Context, g *runtime.Grant, in RunInput) (runtime.Output, er
 	if err != nil {
 		return runtime.Output{}, startFault(in, err)
 	}
-	return conclude(ctx, in, exit, readStream(stdout), readStream(stderr))
+	root := path.Join(g.Box().Facts().WorkspacePath, in.Cwd)
+	return conclude(ctx, root, in, exit, readStream(stdout), readStream(stderr))
 }
 
 // runInBox runs argv, or the script with the first shell that is there.

@@ -52,12 +52,14 @@ func parsers() []parser {
 	return []parser{parseCargo, parsePytest, parseUnittest, parseJest, parseGoTest, parseTSC, parseJavac, parseCompiler}
 }
 
-// Of returns the errors in a command's output, in its order, at most 20.
-func Of(stdout, stderr string) []Finding {
+// Of returns the errors in a command's output, in its order, at most 20. Files
+// below root, the absolute path that the command worked in, are named relative
+// to it.
+func Of(root, stdout, stderr string) []Finding {
 	out, errs := split(stdout), split(stderr)
 	for _, parse := range parsers() {
 		for _, lines := range [][]string{errs, out} {
-			if found := bound(parse(lines)); len(found) > 0 {
+			if found := bound(root, parse(lines)); len(found) > 0 {
 				return found
 			}
 		}
@@ -78,11 +80,12 @@ func split(text string) []string {
 }
 
 // bound drops repetitions and holds every finding to its limits.
-func bound(found []Finding) []Finding {
+func bound(root string, found []Finding) []Finding {
 	var kept []Finding
 	seen := map[Finding]bool{}
 	for _, f := range found {
-		f.File, f.Message = cut(strings.TrimPrefix(f.File, "./"), maxFile), cut(strings.TrimSpace(f.Message), maxMessage)
+		f.File = strings.TrimPrefix(strings.TrimPrefix(f.File, strings.TrimSuffix(root, "/")+"/"), "./")
+		f.File, f.Message = cut(f.File, maxFile), cut(strings.TrimSpace(f.Message), maxMessage)
 		if f.Message == "" || seen[f] {
 			continue
 		}

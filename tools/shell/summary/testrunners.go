@@ -15,7 +15,9 @@ var (
 	goTestLine = regexp.MustCompile(`^\s{4,}(\S[^:]*\.go):(\d+): ?(.*)$`)
 	goPanic    = regexp.MustCompile(`^panic: (.+)$`)
 	goStack    = regexp.MustCompile(`^\t(\S.*\.go):(\d+)(?: \+0x[0-9a-f]+)?$`)
-	goResult   = regexp.MustCompile(`^FAIL\t(\S+)\t`)
+	// a module's path ends in its major version from the second on
+	majorVersion = regexp.MustCompile(`^v\d+$`)
+	goResult     = regexp.MustCompile(`^FAIL\t(\S+)\t`)
 )
 
 func parseGoTest(lines []string) []Finding {
@@ -29,7 +31,8 @@ func parseGoTest(lines []string) []Finding {
 		} else if m := goCompile.FindStringSubmatch(line); m != nil {
 			found = append(found, Finding{m[1], number(m[2]), number(m[3]), m[4]})
 		} else if m := goPanic.FindStringSubmatch(line); m != nil {
-			panicked = "panic: " + strings.TrimSuffix(m[1], " [recovered]")
+			text, _, _ := strings.Cut(m[1], " [recovered")
+			panicked = "panic: " + text
 		} else if m := goStack.FindStringSubmatch(line); m != nil && panicked != "" && !strings.Contains(m[1], "/src/runtime/") && !strings.Contains(m[1], "/src/testing/") {
 			found, panicked = append(found, Finding{m[1], number(m[2]), 0, panicked}), ""
 		} else if m := goResult.FindStringSubmatch(line); m != nil {
@@ -43,10 +46,14 @@ func parseGoTest(lines []string) []Finding {
 // that its tests reported, where the package's path tells it.
 func placeInPackage(found []Finding, start int, pkg string) int {
 	parts := strings.Split(pkg, "/")
-	if strings.Contains(parts[0], ".") && len(parts) > 3 { // host/owner/module/dir…
+	if strings.Contains(parts[0], ".") && len(parts) > 3 { // host/owner/module[/v2]/dir…
+		dir := parts[3:]
+		if majorVersion.MatchString(dir[0]) {
+			dir = dir[1:]
+		}
 		for i := start; i < len(found); i++ {
 			if !strings.Contains(found[i].File, "/") {
-				found[i].File = path.Join(path.Join(parts[3:]...), found[i].File)
+				found[i].File = path.Join(path.Join(dir...), found[i].File)
 			}
 		}
 	}
