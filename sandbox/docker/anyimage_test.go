@@ -26,7 +26,7 @@ func run(t *testing.T, box sandbox.Box, argv ...string) (sandbox.Exit, string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	var out bytes.Buffer
-	exit, err := sandbox.Run(ctx, box, sandbox.Command{Argv: argv, Stdout: &out, Stderr: &out}, time.Second)
+	exit, err := sandbox.Run(ctx, box, sandbox.Command{Argv: argv, Stdout: &out, Stderr: &out}, sandbox.After(time.Second))
 	require.NoError(t, err)
 	return exit, out.String()
 }
@@ -134,7 +134,7 @@ func TestNothingSecretIsShownByInspect(t *testing.T) {
 	box := b.box(t, "")
 	const secret = "s3cr3t-of-the-run"
 	var out bytes.Buffer
-	exit, err := sandbox.Run(t.Context(), box, sandbox.Command{Argv: []string{"sh", "-c", `echo "$TOKEN"`}, Env: []string{"TOKEN=" + secret}, Stdout: &out}, 0)
+	exit, err := sandbox.Run(t.Context(), box, sandbox.Command{Argv: []string{"sh", "-c", `echo "$TOKEN"`}, Env: []string{"TOKEN=" + secret}, Stdout: &out}, sandbox.After(0))
 	require.NoError(t, err)
 	require.Zero(t, exit.Code)
 	require.Equal(t, secret+"\n", out.String(), "the control: the command has it")

@@ -136,7 +136,7 @@ func (m *making) prepareShared(context.Context) error {
 			m.plan.fill = bind(source, agentproto.FillMount, false)
 		}
 	}
-	m.plan.agent = bind(m.driver.cfg.AgentPath, agentproto.AgentPath, true)
+	m.plan.agent = bind(m.driver.agent, agentproto.AgentPath, true)
 	m.plan.runDir = m.dirs.agent
 	m.plan.workspace = bind(source, m.spec.Workspace.Path, m.spec.Workspace.ReadOnly)
 	m.degraded = append(m.degraded, "the size of the workspace is not limited (limits.diskBytes): it lies on the service's disk")

@@ -33,7 +33,8 @@ type Config struct {
 	Host string
 	// DataDir is the service's directory; boxes are below its boxes/.
 	DataDir string
-	// AgentPath is the agent's static binary for the engine's machine.
+	// AgentPath is the agent's static binary for the engine's machine; a copy
+	// below DataDir is what boxes get.
 	AgentPath string
 	// OwnerID tells the boxes of one service from those of another on the same
 	// engine: 1 to 32 lower-case letters, digits and dashes.
@@ -52,6 +53,8 @@ type Driver struct {
 	engine engine
 	about  aboutEngine
 	boxes  string
+	// agent is the service's own copy of the agent, in its data directory.
+	agent string
 	// cgroups is nil where boxes can be handed none; noCgroups says why.
 	cgroups   cgroups
 	noCgroups string
@@ -129,11 +132,15 @@ func newDriver(ctx context.Context, cfg Config, e engine) (*Driver, error) {
 	if boxes, err = filepath.EvalSymlinks(boxes); err != nil {
 		return nil, err
 	}
+	agent, err := installAgent(filepath.Join(filepath.Dir(boxes), "agents"), cfg.AgentPath)
+	if err != nil {
+		return nil, err
+	}
 	log := cfg.Logger
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	d := &Driver{cfg: cfg, engine: e, about: about, boxes: boxes, log: log, transport: cfg.Transport}
+	d := &Driver{cfg: cfg, engine: e, about: about, boxes: boxes, agent: agent, log: log, transport: cfg.Transport}
 	// A remapped root could not enter the box's directories.
 	if d.transport == TransportAuto && (!about.local || about.remapped || os.Geteuid() != 0) {
 		d.transport = TransportStdio

@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"io"
 
 	"github.com/docker/docker/api/types/container"
 
@@ -28,6 +29,9 @@ func RequestFor(spec sandbox.Spec) (*container.Config, *container.HostConfig, er
 		cgroups:      map[string]string{agentproto.Cgroup2Mount: "/sys/fs/cgroup/unified" + parent, agentproto.PidsMount: "/sys/fs/cgroup/pids" + parent},
 	}.request()
 }
+
+// NewAttached reads an engine's stream of frames.
+func NewAttached(r io.Reader) io.Reader { return &attached{in: r} }
 
 // NewOn is New on an engine of the test's.
 func NewOn(ctx context.Context, cfg Config, e engine) (*Driver, error) { return newDriver(ctx, cfg, e) }

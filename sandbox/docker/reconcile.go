@@ -21,7 +21,7 @@ func (d *Driver) Reconcile(ctx context.Context, keep map[string]bool) ([]string,
 	var errs []error
 	for _, sweep := range []func(context.Context, map[string]bool, map[string]bool) error{
 		// In this order: cgroups and directories are in use by containers.
-		d.sweepContainers, d.sweepVolumes, d.sweepCgroups, d.sweepDirs,
+		d.sweepContainers, d.sweepVolumes, d.sweepCgroups, d.sweepDirs, d.sweepAgents,
 	} {
 		if err := sweep(ctx, keep, gone); err != nil {
 			errs = append(errs, err)
@@ -126,6 +126,22 @@ func (d *Driver) sweepDirs(_ context.Context, keep, gone map[string]bool) error 
 			continue
 		}
 		gone[e.Name()] = true
+	}
+	return errors.Join(errs...)
+}
+
+// sweepAgents removes the copies of other builds' agents. A box that runs one
+// keeps it until it ends.
+func (d *Driver) sweepAgents(context.Context, map[string]bool, map[string]bool) error {
+	copies, err := os.ReadDir(filepath.Dir(d.agent))
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range copies {
+		if e.Name() != filepath.Base(d.agent) {
+			errs = append(errs, os.Remove(filepath.Join(filepath.Dir(d.agent), e.Name())))
+		}
 	}
 	return errors.Join(errs...)
 }
