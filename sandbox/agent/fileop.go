@@ -3,15 +3,11 @@ package agent
 import (
 	"errors"
 	"io"
-	"time"
 
 	"github.com/sandboxd/sandboxd/sandbox"
 	"github.com/sandboxd/sandboxd/sandbox/agent/workspace"
 	"github.com/sandboxd/sandboxd/sandbox/agentproto"
 )
-
-// stall is how long file work waits for the service to send or to read on.
-const stall = 60 * time.Second
 
 // file runs a file operation on a thread that has the user's rights.
 func (o *op) file(t agentproto.FrameType, payload []byte) error {
@@ -72,10 +68,12 @@ func (o *op) read(m agentproto.ReadMessage) error {
 	if err := o.w.Queue(agentproto.FrameInfo, agentproto.NewInfo(reading.Info)); err != nil {
 		return err
 	}
+	if reading.Info.Bytes > agentproto.MaxChunk {
+		go o.watchEnd()
+	}
 	buf := make([]byte, min(agentproto.MaxChunk, max(reading.Info.Bytes, 1)))
 	var sent error
 	hash, err := reading.Copy(buf, func(p []byte) error {
-		o.deadline()
 		sent = o.w.QueueRaw(agentproto.FrameContent, p)
 		return sent
 	})
@@ -89,9 +87,6 @@ func (o *op) read(m agentproto.ReadMessage) error {
 	}
 	return o.w.Queue(agentproto.FrameContentEnd, end)
 }
-
-// deadline gives the service time for the next frame.
-func (o *op) deadline() { _ = o.stream.SetDeadline(time.Now().Add(stall)) }
 
 // apply takes the changes and then, as they are made, their data.
 func (o *op) apply(m agentproto.ApplyMessage) error {
@@ -129,7 +124,6 @@ func (o *op) apply(m agentproto.ApplyMessage) error {
 // refused, so that it is not held up before it reads the refusal.
 func (o *op) discard() error {
 	for {
-		o.deadline()
 		t, _, err := o.r.Next()
 		if err != nil || t == agentproto.FrameEnd {
 			return ignoreEOF(err)
@@ -158,7 +152,6 @@ func (c *content) Read(p []byte) (int, error) {
 		if c.err != nil {
 			return 0, c.err
 		}
-		c.o.deadline()
 		t, payload, err := c.o.r.Next()
 		switch {
 		case err == io.EOF:
@@ -182,7 +175,6 @@ func (c *content) Read(p []byte) (int, error) {
 func (o *op) fill() error {
 	made := 0
 	for {
-		o.deadline()
 		t, payload, err := o.r.Next()
 		if err != nil {
 			return err

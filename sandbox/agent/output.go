@@ -13,12 +13,15 @@ import (
 // gets more.
 const firstRead = 4 << 10
 
+// room is what a frame's header takes in front of the output.
+const room = agentproto.HeaderRoom
+
 // copy sends output until all writers have closed it or finish cuts it.
 func (s *streams) copy(out output) {
-	buf := make([]byte, firstRead)
+	buf := make([]byte, room+firstRead)
 	for {
-		n, err := out.file.Read(buf)
-		if n > 0 && s.w.Raw(out.frame, buf[:n]) != nil {
+		n, err := out.file.Read(buf[room:])
+		if n > 0 && s.w.RawInPlace(out.frame, buf[:room+n]) != nil {
 			// Nobody hears it; the kill that follows ends the writers.
 			discard(out.file)
 			return
@@ -30,8 +33,8 @@ func (s *streams) copy(out output) {
 		if err != nil {
 			return
 		}
-		if n == len(buf) && n < agentproto.MaxChunk {
-			buf = make([]byte, agentproto.MaxChunk)
+		if n == firstRead && len(buf) == room+firstRead {
+			buf = make([]byte, room+agentproto.MaxChunk)
 			out.widen()
 		}
 	}
@@ -60,11 +63,11 @@ func (s *streams) copyRest(out output, buf []byte) {
 	// Control, not Read: the deadline has passed.
 	_ = raw.Control(func(fd uintptr) {
 		for {
-			n, err := unix.Read(int(fd), buf)
+			n, err := unix.Read(int(fd), buf[room:])
 			if errors.Is(err, unix.EINTR) {
 				continue
 			}
-			if n <= 0 || s.w.Raw(out.frame, buf[:n]) != nil {
+			if n <= 0 || s.w.RawInPlace(out.frame, buf[:room+n]) != nil {
 				return
 			}
 		}

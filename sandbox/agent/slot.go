@@ -204,15 +204,19 @@ func firstMarker(outside bool) int {
 // marker returns the next group of this slot that no kept child carries.
 func (sl *slot) marker() int {
 	first, step := sl.slots.first, sl.slots.box.cfg.Commands
-	for {
+	for range markers / step {
 		sl.gid += step
 		if sl.gid < first || sl.gid >= first+markers {
 			sl.gid = first + sl.index
 		}
+		if sl.kept[sl.gid] && (&marked{gid: sl.gid}).empty() {
+			delete(sl.kept, sl.gid)
+		}
 		if !sl.kept[sl.gid] {
-			return sl.gid
+			break
 		}
 	}
+	return sl.gid
 }
 
 // canMark tries a marker on a thread of its own.

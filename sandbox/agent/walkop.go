@@ -18,7 +18,6 @@ func (o *op) names(m agentproto.WalkMessage) (map[string]bool, error) {
 	}
 	names := map[string]bool{}
 	for {
-		o.deadline()
 		t, payload, err := o.r.Next()
 		if err != nil {
 			return nil, err
@@ -44,8 +43,6 @@ func (o *op) walk(m agentproto.WalkMessage, names map[string]bool) error {
 	for _, p := range m.Prune {
 		req.Prune = append(req.Prune, string(p))
 	}
-	// From here the service may take its time; that it has gone is watched.
-	_ = o.stream.SetDeadline(time.Time{})
 	go o.watchEnd()
 	w := &walker{o: o}
 	err := o.box.root.Walk(req, w)

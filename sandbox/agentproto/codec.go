@@ -14,6 +14,9 @@ type codec struct {
 	dec cbor.DecMode
 }
 
+// maxElements bounds one array: it may cost some hundred bytes an element.
+const maxElements = 64 << 10
+
 var modes = sync.OnceValue(func() codec {
 	enc, err := cbor.EncOptions{
 		IndefLength: cbor.IndefLengthForbidden,
@@ -27,7 +30,7 @@ var modes = sync.OnceValue(func() codec {
 		IndefLength:       cbor.IndefLengthForbidden,
 		TagsMd:            cbor.TagsForbidden,
 		MaxNestedLevels:   8,
-		MaxArrayElements:  64 << 10,
+		MaxArrayElements:  maxElements,
 		MaxMapPairs:       64,
 		ExtraReturnErrors: cbor.ExtraDecErrorUnknownField,
 		UTF8:              cbor.UTF8RejectInvalid,

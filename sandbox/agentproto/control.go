@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"time"
+	"unicode/utf8"
 
 	"github.com/sandboxd/sandboxd/sandbox"
 )
@@ -16,6 +17,9 @@ func (p *process) Wait() (sandbox.Exit, error) {
 }
 
 func (p *process) Signal(ctx context.Context, name string) error {
+	if name == "" || !utf8.ValidString(name) {
+		return invalid("", "A signal has a name such as SIGINT.")
+	}
 	return p.control(ctx, ControlMessage{Signal: name})
 }
 

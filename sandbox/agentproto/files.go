@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"time"
+	"unicode/utf8"
 
 	"github.com/sandboxd/sandboxd/sandbox"
 )
@@ -33,6 +34,9 @@ func (op *operation) info() (sandbox.FileInfo, error) {
 	var m InfoMessage
 	if err := op.r.Expect(FrameInfo, &m); err != nil {
 		return sandbox.FileInfo{}, err
+	}
+	if m.Type == "" {
+		return sandbox.FileInfo{}, broken("a file of no type")
 	}
 	return m.Info()
 }
@@ -89,6 +93,14 @@ func (op *operation) read(req sandbox.ReadRequest) (sandbox.ReadResult, error) {
 }
 
 func (f files) Apply(ctx context.Context, changes []sandbox.Change) ([]sandbox.Applied, error) {
+	if len(changes) > maxList {
+		return nil, tooMany("changes")
+	}
+	for _, c := range changes {
+		if !utf8.ValidString(string(c.Op)) || !utf8.ValidString(c.Base.Hash) {
+			return nil, invalid(c.Path, "The operation and the hash of a change are plain text.")
+		}
+	}
 	op, err := f.s.begin(ctx)
 	if err != nil {
 		return nil, err
@@ -211,6 +223,9 @@ func (op *operation) sendEntries(next func() (sandbox.Entry, io.Reader, error)) 
 			return &sourceError{err}
 		}
 		m := EntryMessage{Path: Bytes(e.Path), Info: NewInfo(e.Info), Content: content != nil}
+		if _, err := m.Info.Info(); err != nil {
+			return &sourceError{invalid(e.Path, "An entry has a type from the list and no negative size.")}
+		}
 		if err := op.w.Queue(FrameEntry, m); err != nil {
 			return err
 		}
@@ -238,6 +253,13 @@ func (op *operation) sendContent(content io.Reader, buf []byte) error {
 			return &sourceError{err}
 		}
 	}
+}
+
+// maxList bounds the elements of one list, as the other end's decoder does.
+const maxList = maxElements
+
+func tooMany(what string) error {
+	return &sandbox.Error{Kind: sandbox.KindTooLarge, Message: fmt.Sprintf("At most %d %s go into one request.", maxList, what)}
 }
 
 func invalid(path, message string) error {

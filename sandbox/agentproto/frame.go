@@ -53,7 +53,7 @@ const (
 // most of one with raw bytes.
 const (
 	MaxMessage = 1 << 20
-	MaxChunk   = 64 << 10
+	MaxChunk   = 128 << 10
 )
 
 // StdinCredit is how many bytes of input the service may send before the
@@ -62,6 +62,9 @@ const (
 const StdinCredit = 64 << 10
 
 const headerBytes = 5
+
+// HeaderRoom is how many bytes RawInPlace needs before the payload.
+const HeaderRoom = headerBytes
 
 func (t FrameType) raw() bool {
 	switch t {
@@ -203,6 +206,21 @@ func (f *FrameWriter) Raw(t FrameType, p []byte) error {
 		return err
 	}
 	return f.flush()
+}
+
+// RawInPlace writes buf, whose first HeaderRoom bytes it overwrites, as one
+// frame: what follows them is the payload, MaxChunk bytes at most. Nothing is
+// copied.
+func (f *FrameWriter) RawInPlace(t FrameType, buf []byte) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.flush(); err != nil {
+		return err
+	}
+	buf[0] = byte(t)
+	binary.BigEndian.PutUint32(buf[1:], uint32(len(buf)-headerBytes))
+	_, err := f.w.Write(buf)
+	return err
 }
 
 // QueueRaw is Raw without the last write.

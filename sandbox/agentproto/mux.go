@@ -13,7 +13,7 @@ import (
 const MaxOperations = 64
 
 const (
-	window       = 256 << 10
+	window       = 512 << 10
 	writeTimeout = 20 * time.Second
 	// abandonTimeout is how long the other end of a stream that was given up
 	// may go on before it is reset.

@@ -16,6 +16,9 @@ const cancelWait = 10 * time.Second
 
 // Start starts a command as [sandbox.Box] says.
 func (s *Session) Start(ctx context.Context, cmd sandbox.Command) (sandbox.Process, error) {
+	if len(cmd.Argv) > maxList || len(cmd.Env) > maxList {
+		return nil, tooMany("arguments or variables")
+	}
 	op, err := s.begin(ctx)
 	if err != nil {
 		return nil, err

@@ -55,9 +55,9 @@ func fakeAgent(t *testing.T, serve func(c conversation)) *agentproto.Session {
 	return s
 }
 
-// start starts a command at a fake agent that has answered the start and then
-// says more.
-func startAt(t *testing.T, more func(c conversation)) (*agentproto.Session, sandbox.Process) {
+// runAt runs a command at a fake agent that answers the start and then says
+// more. The session may end before the start has returned.
+func runAt(t *testing.T, more func(c conversation)) (*agentproto.Session, sandbox.Exit, error) {
 	t.Helper()
 	s := fakeAgent(t, func(c conversation) {
 		_, _, _ = c.r.Next()
@@ -65,8 +65,11 @@ func startAt(t *testing.T, more func(c conversation)) (*agentproto.Session, sand
 		more(c)
 	})
 	p, err := s.Start(context.Background(), sandbox.Command{Argv: []string{"x"}, Stdout: io.Discard})
-	require.NoError(t, err)
-	return s, p
+	if err != nil {
+		return s, sandbox.Exit{}, err
+	}
+	exit, err := p.Wait()
+	return s, exit, err
 }
 
 func TestAHostileAgentEndsItsSessionAndNothingElse(t *testing.T) {
@@ -92,8 +95,7 @@ func TestAHostileAgentEndsItsSessionAndNothingElse(t *testing.T) {
 	}
 	for name, more := range cases {
 		t.Run(name, func(t *testing.T) {
-			s, p := startAt(t, more)
-			_, err := p.Wait()
+			s, _, err := runAt(t, more)
 			require.Equal(t, sandbox.KindUnavailable, sandbox.KindOf(err), "%v", err)
 			select {
 			case <-s.Done():
@@ -106,8 +108,7 @@ func TestAHostileAgentEndsItsSessionAndNothingElse(t *testing.T) {
 		})
 	}
 	t.Run("control: a proper exit", func(t *testing.T) {
-		s, p := startAt(t, one(agentproto.FrameExit, agentproto.ExitMessage{Code: 3}))
-		exit, err := p.Wait()
+		s, exit, err := runAt(t, one(agentproto.FrameExit, agentproto.ExitMessage{Code: 3}))
 		require.NoError(t, err)
 		require.Equal(t, 3, exit.Code)
 		require.NoError(t, s.Err())

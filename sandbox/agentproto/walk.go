@@ -10,6 +10,9 @@ import (
 
 // Walk streams: visit runs while the agent goes on reading.
 func (f files) Walk(ctx context.Context, req sandbox.WalkRequest, visit func(sandbox.Entry, io.Reader) error) error {
+	if len(req.Prune) > maxList {
+		return tooMany("names to prune")
+	}
 	op, err := f.s.begin(ctx)
 	if err != nil {
 		return err
@@ -98,6 +101,9 @@ func (op *operation) visitOne(m EntryMessage, visit func(sandbox.Entry, io.Reade
 	e, err := m.Entry()
 	if err != nil {
 		return err
+	}
+	if e.Err == nil && e.Info.Type == "" {
+		return broken("an entry of no type")
 	}
 	if !m.Content {
 		if err := visit(e, nil); err != nil {

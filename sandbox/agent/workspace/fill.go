@@ -19,8 +19,6 @@ func (r *Root) Fill(e sandbox.Entry, content io.Reader) error {
 	if err != nil {
 		return err
 	}
-	r.changes.Lock()
-	defer r.changes.Unlock()
 	if path == "." {
 		if e.Info.Type != sandbox.TypeDir {
 			return refuse(sandbox.KindIsDirectory, e.Path, "The workspace itself is a directory.")
@@ -30,24 +28,24 @@ func (r *Root) Fill(e sandbox.Entry, content io.Reader) error {
 	tx := &transaction{root: r}
 	p, err := tx.at(path, true)
 	if err == nil {
-		err = p.fill(e, content)
+		err = r.fill(p, e, content)
 	}
 	// Parents that were made stay, also on error: only handles are given back.
 	return errors.Join(translate(e.Path, err), tx.commit())
 }
 
-func (p place) fill(e sandbox.Entry, content io.Reader) error {
+func (r *Root) fill(p place, e sandbox.Entry, content io.Reader) error {
 	switch e.Info.Type {
 	case sandbox.TypeDir:
 		return p.fillDir(uint32(e.Info.Mode.Perm()))
 	case sandbox.TypeFile:
-		return p.fillFile(uint32(e.Info.Mode.Perm()), content)
+		return r.fillFile(p, uint32(e.Info.Mode.Perm()), content)
 	case sandbox.TypeSymlink:
 		temp := tempName()
 		if err := unix.Symlinkat(e.Info.Target, p.dir, temp); err != nil {
 			return err
 		}
-		return p.settle(temp)
+		return r.settle(p, temp)
 	}
 	return refuse(sandbox.KindNotRegular, e.Path, "Only directories, regular files and symbolic links can be made.")
 }
@@ -67,7 +65,7 @@ func (p place) fillDir(mode uint32) error {
 	return errors.Join(unix.Fchmod(fd, mode), unix.Close(fd))
 }
 
-func (p place) fillFile(mode uint32, content io.Reader) error {
+func (r *Root) fillFile(p place, mode uint32, content io.Reader) error {
 	if mode == 0 {
 		mode = newFileMode
 	}
@@ -78,11 +76,14 @@ func (p place) fillFile(mode uint32, content io.Reader) error {
 	if err != nil {
 		return err
 	}
-	return p.settle(temp)
+	return r.settle(p, temp)
 }
 
 // settle gives a staged entry its name, in place of a file or link that has it.
-func (p place) settle(temp string) error {
+// Only this waits for other changes: the content may come slowly.
+func (r *Root) settle(p place, temp string) error {
+	r.changes.Lock()
+	defer r.changes.Unlock()
 	if err := unix.Renameat(p.dir, temp, p.dir, p.base); err != nil {
 		return errors.Join(err, ignoreGone(unix.Unlinkat(p.dir, temp, 0)))
 	}
