@@ -19,7 +19,7 @@ func TestALocalBoxRunsCommandsAndKeepsFiles(t *testing.T) {
 	var out bytes.Buffer
 	exit, err := sandbox.Run(ctx, box, sandbox.Command{
 		Argv: []string{"sh", "-c", "cat f.txt -; exit 7"}, Dir: "d", Stdin: strings.NewReader("input"), Stdout: &out,
-	}, 0)
+	}, sandbox.After(0))
 	require.NoError(t, err)
 	require.Equal(t, 7, exit.Code)
 	require.Equal(t, "hello\ninput", out.String())
