@@ -118,10 +118,17 @@ type Usage struct {
 	MaxRSSBytes int64
 }
 
+// A Grace says how much time there is between TERM and KILL. It is asked when
+// the kill is due, since whoever cancels may have a wish of their own.
+type Grace func() time.Duration
+
+// After is a grace of fixed length.
+func After(d time.Duration) Grace { return func() time.Duration { return d } }
+
 // Run starts cmd and waits for it. When ctx ends first, the process tree is
 // killed with the given grace; the exit then tells how many were killed and
 // the caller reads the reason from context.Cause.
-func Run(ctx context.Context, box Box, cmd Command, grace time.Duration) (Exit, error) {
+func Run(ctx context.Context, box Box, cmd Command, grace Grace) (Exit, error) {
 	p, err := box.Start(ctx, cmd)
 	if err != nil {
 		return Exit{}, err
@@ -131,7 +138,7 @@ func Run(ctx context.Context, box Box, cmd Command, grace time.Duration) (Exit, 
 		kctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killSendTimeout)
 		defer cancel()
 		// A kill that cannot be sent means that the box is gone: Wait says so.
-		_ = p.Kill(kctx, grace)
+		_ = p.Kill(kctx, grace())
 	})
 	defer stop()
 	return p.Wait()

@@ -101,7 +101,7 @@ func (d *demo) openRun(ctx context.Context, repo string) error {
 
 func (d *demo) search(ctx context.Context) error {
 	d.act("Search the code, read what was found")
-	res, err := d.call(ctx, "repo.search", map[string]any{"query": "func (k *Kernel) Do(", "pathGlobs": []string{"**/*.go"}, "maxResults": 5})
+	res, err := d.call(ctx, "repo.search", map[string]any{"query": "func (k *Kernel) Do(", "pathGlobs": []string{"runtime/**/*.go"}, "maxResults": 5})
 	if err != nil {
 		return err
 	}

@@ -70,13 +70,13 @@ func (c *doctorCmd) tryBox(ctx context.Context, s *stage, driver sandbox.Driver)
 	if err != nil {
 		return err
 	}
-	for promise, line := range map[string]string{
-		"commands have no capabilities":         "CapEff:\t0000000000000000",
-		"commands cannot gain privileges":       "NoNewPrivs:\t1",
-		"system calls are filtered":             "Seccomp:\t2",
-		"commands are not root (uid of a user)": fmt.Sprintf("Uid:\t%d\t", f.UserID),
+	for _, row := range []struct{ promise, line string }{
+		{"commands are not root", fmt.Sprintf("Uid:\t%d\t", f.UserID)},
+		{"commands have no capabilities", "CapEff:\t0000000000000000"},
+		{"commands cannot gain privileges", "NoNewPrivs:\t1"},
+		{"system calls are filtered", "Seccomp:\t2"},
 	} {
-		s.verdict(promise, strings.Contains(status, line))
+		s.verdict(row.promise, strings.Contains(status, row.line))
 	}
 	s.fact("cgroups", f.CgroupMode)
 	s.fact("kills by", f.KillStep)
@@ -89,7 +89,7 @@ func (c *doctorCmd) tryBox(ctx context.Context, s *stage, driver sandbox.Driver)
 
 func output(ctx context.Context, box sandbox.Box, argv ...string) (string, error) {
 	var out strings.Builder
-	_, err := sandbox.Run(ctx, box, sandbox.Command{Argv: argv, Stdout: &out}, time.Second)
+	_, err := sandbox.Run(ctx, box, sandbox.Command{Argv: argv, Stdout: &out}, sandbox.After(time.Second))
 	return out.String(), err
 }
 

@@ -138,7 +138,7 @@ func newBox(t *testing.T, cfg oci.Config, change func(*sandbox.Spec)) sandbox.Bo
 func sh(t *testing.T, box sandbox.Box, script string) string {
 	t.Helper()
 	var out, errs strings.Builder
-	exit, err := sandbox.Run(t.Context(), box, sandbox.Command{Argv: []string{"sh", "-c", script}, Stdout: &out, Stderr: &errs}, time.Second)
+	exit, err := sandbox.Run(t.Context(), box, sandbox.Command{Argv: []string{"sh", "-c", script}, Stdout: &out, Stderr: &errs}, sandbox.After(time.Second))
 	require.NoError(t, err)
 	require.Zero(t, exit.Code, "%s\n%s%s", script, out.String(), errs.String())
 	return strings.TrimSpace(out.String())

@@ -125,7 +125,7 @@ func run(t *testing.T, box sandbox.Box, cmd sandbox.Command) result {
 	if cmd.Stderr == nil {
 		cmd.Stderr = &errs
 	}
-	exit, err := sandbox.Run(ctx, box, cmd, time.Second)
+	exit, err := sandbox.Run(ctx, box, cmd, sandbox.After(time.Second))
 	require.NoError(t, err, cause(err))
 	require.NoError(t, ctx.Err(), "the command hangs: %q", cmd.Argv)
 	return result{Exit: exit, Out: out.String(), Err: errs.String()}

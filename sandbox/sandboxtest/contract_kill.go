@@ -104,7 +104,7 @@ func contextKill(t *testing.T, box sandbox.Box) {
 	}()
 	exit, err := sandbox.Run(ctx, box, sandbox.Command{
 		Argv: []string{"bash", "-c", `trap '' TERM; setsid sleep $1 & echo up; sleep $1; sleep $1`, "bash", mark}, Stdout: out,
-	}, 200*time.Millisecond)
+	}, sandbox.After(200*time.Millisecond))
 	require.NoError(t, err)
 	require.ErrorIs(t, context.Cause(ctx), enough)
 	require.GreaterOrEqual(t, exit.Killed, 2)

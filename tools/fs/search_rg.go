@@ -27,7 +27,7 @@ func ripgrep(ctx context.Context, g *runtime.Grant, q *query, c *collector) (don
 		Argv: argv, Stdout: out, Stderr: &stderr,
 		// A program of that name in the workspace is not the one that is meant.
 		Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin"},
-	}, 0)
+	}, sandbox.After(0))
 	switch kind := sandbox.KindOf(err); {
 	case kind == sandbox.KindUnavailable:
 		return false, err

@@ -103,7 +103,7 @@ func (r repo) stream(ctx context.Context, w io.Writer, args ...string) error {
 	cmd := r.command(args)
 	errs := limited{max: maxErrors}
 	cmd.Stdout, cmd.Stderr = w, &errs
-	exit, err := sandbox.Run(ctx, r.grant.Box(), cmd, r.grant.Grace())
+	exit, err := sandbox.Run(ctx, r.grant.Box(), cmd, r.grant.Grace)
 	switch {
 	case sandbox.KindOf(err) == sandbox.KindCommandNotFound:
 		return &runtime.Fault{

@@ -28,7 +28,7 @@ func runInBox(ctx context.Context, g *runtime.Grant, in RunInput, stdout, stderr
 		exit, err = sandbox.Run(ctx, g.Box(), sandbox.Command{
 			Argv: argv, Dir: in.Cwd, Env: in.environ(g.Secrets()),
 			Stdin: in.stdin(), Stdout: stdout, Stderr: stderr,
-		}, g.Grace())
+		}, g.Grace)
 		if sandbox.KindOf(err) != sandbox.KindCommandNotFound {
 			break
 		}
