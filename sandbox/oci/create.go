@@ -96,14 +96,15 @@ func (m *making) choose(ctx context.Context) error {
 
 // prepare makes what the box finds on the host: directories, token, cgroup.
 func (m *making) prepare(context.Context) error {
-	sys, err := m.driver.system(m.spec.Image)
+	places := places(m.spec)
+	sys, err := m.driver.system(m.spec.Image, places)
 	if err != nil {
 		return prepareError(err)
 	}
 	if err := m.dirs.make(m.undo); err != nil {
 		return prepareError(err)
 	}
-	root, err := m.driver.skeleton(sys, places(m.spec))
+	root, err := m.driver.skeleton(sys, places)
 	if err != nil {
 		return prepareError(err)
 	}

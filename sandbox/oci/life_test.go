@@ -1,7 +1,6 @@
 package oci_test
 
 import (
-	"archive/tar"
 	"context"
 	"io"
 	"os"
@@ -158,69 +157,6 @@ func TestReconcileFindsWhatACrashLeftInAnyStage(t *testing.T) {
 	gone, err = d.Reconcile(t.Context(), nil)
 	require.NoError(t, err)
 	require.Equal(t, []string{"run-dirs"}, gone)
-}
-
-func TestUnpackedImageIsTheRootAndStaysUntouched(t *testing.T) {
-	cfg := newConfig(t, "runc")
-	image := filepath.Join(cfg.DataDir, "images", "test", "tiny", "rootfs")
-	for _, dir := range []string{"usr/bin", "etc", "var/lib/app", "home/owner", "proc", "run"} {
-		require.NoError(t, os.MkdirAll(filepath.Join(image, dir), 0o755))
-	}
-	require.NoError(t, os.WriteFile(filepath.Join(image, "etc", "hosts"), nil, 0o644))
-	require.NoError(t, os.WriteFile(filepath.Join(image, "var/lib/app/file"), []byte("of the image"), 0o644))
-	copyProgram(t, image, "/bin/busybox", "/bin/sh")
-	before := listing(t, image)
-
-	box := newBox(t, cfg, func(spec *sandbox.Spec) {
-		spec.Image, spec.Workspace.Path = "test/tiny", "/home/sandbox/project"
-	})
-	require.Equal(t, "test/tiny", box.Facts().Image)
-	require.Equal(t, "of the image", sh(t, box, "read -r x </var/lib/app/file; echo $x"))
-	require.Equal(t, "127.0.0.1", sh(t, box, "read -r x rest </etc/hosts; echo $x"))
-	require.Equal(t, "none", sh(t, box, "test -e /home/owner || test -e /usr/share/doc || echo none"))
-	require.Equal(t, before, listing(t, image))
-}
-
-// copyProgram puts a program with its libraries into an image as /usr/bin/sh,
-// from the first of the paths that exists.
-func copyProgram(t *testing.T, image string, paths ...string) {
-	t.Helper()
-	for _, program := range paths {
-		if _, err := os.Stat(program); err != nil {
-			continue
-		}
-		out, err := exec.Command("ldd", program).Output()
-		files := []string{program}
-		if err == nil {
-			for _, word := range strings.Fields(string(out)) {
-				if strings.HasPrefix(word, "/") {
-					files = append(files, word)
-				}
-			}
-		}
-		for _, f := range files {
-			to := filepath.Join(image, f)
-			if f == program {
-				to = filepath.Join(image, "usr/bin/sh")
-			}
-			content, err := os.ReadFile(f)
-			require.NoError(t, err)
-			require.NoError(t, os.MkdirAll(filepath.Dir(to), 0o755))
-			require.NoError(t, os.WriteFile(to, content, 0o755))
-		}
-		return
-	}
-	require.FailNow(t, "no program to put into an image")
-}
-
-// listing describes a directory so that any change shows.
-func listing(t *testing.T, dir string) string {
-	t.Helper()
-	var b strings.Builder
-	w := tar.NewWriter(&b)
-	require.NoError(t, w.AddFS(os.DirFS(dir)))
-	require.NoError(t, w.Close())
-	return b.String()
 }
 
 func TestServiceThatCannotMakeBoxesIsToldWhatToDo(t *testing.T) {

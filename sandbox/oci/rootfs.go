@@ -110,8 +110,9 @@ type system struct {
 	links map[string]string
 }
 
-// system returns the root filesystem of an image, or of the machine.
-func (d *Driver) system(image string) (system, error) {
+// system returns the root filesystem of an image, or of the machine, for a box
+// that mounts at places.
+func (d *Driver) system(image string, places []string) (system, error) {
 	etc, err := d.currentEtc()
 	if err != nil {
 		return system{}, err
@@ -119,7 +120,7 @@ func (d *Driver) system(image string) (system, error) {
 	if image == HostImage {
 		return system{binds: append(slices.Clone(d.host.binds), systemBind(etc, "/etc")), links: d.host.links}, nil
 	}
-	return d.imageSystem(image, etc)
+	return d.imageSystem(image, etc, places)
 }
 
 // imagePattern is a name like sandboxd/base or python:3.12.
@@ -129,7 +130,7 @@ func imagePattern() *regexp.Regexp {
 
 // imageSystem binds the top level of an unpacked image. The image's directory
 // itself stays untouched: mount points are made in the box's skeleton.
-func (d *Driver) imageSystem(image, etc string) (system, error) {
+func (d *Driver) imageSystem(image, etc string, places []string) (system, error) {
 	missing := &sandbox.Error{Kind: sandbox.KindImageMissing, Message: fmt.Sprintf(
 		"the image %q is not here; unpack its root filesystem to images/%s/rootfs below the data directory, or leave the image out to use the machine's own programs", image, image)}
 	if !imagePattern().MatchString(image) {
@@ -145,9 +146,16 @@ func (d *Driver) imageSystem(image, etc string) (system, error) {
 	}
 	s := system{links: map[string]string{}}
 	for _, e := range entries {
+		// What is mounted takes the place of what the image has there.
+		if slices.Contains(ownDirs(), e.Name()) || slices.Contains(places, "/"+e.Name()) {
+			continue
+		}
 		if err := s.add(root, e); err != nil {
 			return system{}, err
 		}
+	}
+	if err := s.holds(root, places); err != nil {
+		return system{}, err
 	}
 	for _, name := range []string{"hostname", "hosts", "resolv.conf"} {
 		if info, err := os.Lstat(filepath.Join(root, "etc", name)); err == nil && info.Mode().IsRegular() {
@@ -160,14 +168,32 @@ func (d *Driver) imageSystem(image, etc string) (system, error) {
 // add takes over one entry of an image's top level.
 func (s *system) add(root string, e fs.DirEntry) error {
 	switch {
-	case slices.Contains(ownDirs(), e.Name()):
-		return nil
 	case e.Type()&fs.ModeSymlink != 0:
 		target, err := os.Readlink(filepath.Join(root, e.Name()))
 		s.links[e.Name()] = target
 		return err
 	case e.IsDir():
 		s.binds = append(s.binds, systemBind(filepath.Join(root, e.Name()), "/"+e.Name()))
+	}
+	return nil
+}
+
+// holds checks that an image has the places in its own directories where
+// something is to be mounted: they are read-only, so none can be made.
+func (s *system) holds(root string, places []string) error {
+	image, err := os.OpenRoot(root)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = image.Close() }()
+	for _, p := range places {
+		inside := func(b specs.Mount) bool { return under(p, b.Destination) }
+		if !slices.ContainsFunc(s.binds, inside) {
+			continue
+		}
+		if info, err := image.Stat(strings.TrimPrefix(p, "/")); err != nil || !info.IsDir() {
+			return invalid("the image has no directory %q to mount at; choose a place outside its directories", p)
+		}
 	}
 	return nil
 }
