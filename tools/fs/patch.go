@@ -88,11 +88,15 @@ func (in PatchInput) check() *runtime.Fault {
 	}
 	p, err := in.parse()
 	if err != nil {
-		return &runtime.Fault{
+		fault := &runtime.Fault{
 			Code:    runtime.CodePatchInvalid,
 			Message: "The patch cannot be read: " + err.Error() + ". Nothing was changed.",
 			Cause:   err,
 		}
+		if s, ok := errors.AsType[*patch.SyntaxError](err); ok && s.Line > 0 {
+			fault.Structured = map[string]any{"patchLine": s.Line}
+		}
+		return fault
 	}
 	if fault := in.checkTwice(p); fault != nil {
 		return fault

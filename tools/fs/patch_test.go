@@ -194,3 +194,17 @@ func TestAHardLinkIsParted(t *testing.T) {
 	good[fs.PatchOutput](t, b, "file.patch", args{"patch": onB("f"), "baseHash": hashOf(abc)})
 	require.Equal(t, abc, b.Read("other"), "a replaced file is a new one; file.stat tells of its links before")
 }
+
+func TestTheOtherPatchFormatIsAppliedToo(t *testing.T) {
+	b := bench(t)
+	b.Write("f", abc)
+	b.Write("gone", "x\n")
+	const envelope = "*** Begin Patch\n*** Update File: f\n*** Move to: g\n@@\n a\n-b\n+B\n*** Add File: new\n+n\n*** Delete File: gone\n*** End Patch\n"
+	bad(t, b, runtime.CodeBaseHashRequired, "file.patch", args{"patch": envelope, "baseHashes": args{"f": hashOf(abc)}})
+	out := good[fs.PatchOutput](t, b, "file.patch", args{"patch": envelope, "baseHashes": args{"f": hashOf(abc), "gone": hashOf("x\n")}})
+	require.Equal(t, "a\nB\nc\n", b.Read("g"))
+	require.Equal(t, "n\n", b.Read("new"))
+	require.NoFileExists(t, filepath.Join(b.Dir, "gone"))
+	require.Equal(t, 1, out.Files[2].RemovedLines)
+	bad(t, b, runtime.CodePathTraversal, "file.patch", args{"patch": "*** Begin Patch\n*** Add File: ../x\n+n\n*** End Patch\n"})
+}

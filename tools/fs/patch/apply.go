@@ -37,7 +37,16 @@ func (f File) Apply(src []byte) (*Result, error) {
 	if err := w.run(places); err != nil {
 		return nil, err
 	}
+	for _, p := range places {
+		if p.note != "" {
+			w.result.Notes = append(w.result.Notes, p.note)
+		}
+	}
 	if f.Op == OpDelete {
+		if f.Whole {
+			w.result.Removed = len(b.lines)
+			return w.result, nil
+		}
 		if len(w.out) > 0 {
 			e := &MismatchError{Path: f.Path(), Reason: ReasonIncomplete, PatchLine: f.Line}
 			e.Message = fmt.Sprintf("the patch deletes %q, but removes only %d of its %d lines. Remove every line, or use file.delete.", f.Path(), w.result.Removed, len(b.lines))
@@ -53,7 +62,11 @@ func (f File) Apply(src []byte) (*Result, error) {
 func (b *body) locateAll(f File) ([]place, error) {
 	places := make([]place, len(f.Hunks))
 	for i, h := range f.Hunks {
-		p, e := b.locate(f, i+1, h)
+		from := 0
+		if i > 0 {
+			from = places[i-1].at + places[i-1].n
+		}
+		p, e := b.locate(f, i+1, h, from)
 		if e != nil {
 			return nil, e
 		}

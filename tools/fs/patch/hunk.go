@@ -39,6 +39,15 @@ func (p *parser) hunk() (Hunk, error) {
 	}
 	p.at++
 	h := Hunk{OldStart: head.oldStart, Line: at}
+	for !head.numbered {
+		h.anchor(head.label)
+		next, ok := parseHunkHead(p.header(p.at))
+		if !ok || next.numbered {
+			break
+		}
+		head = next
+		p.at++
+	}
 	var end int
 	h.Lines, end, ok = p.counted(head)
 	if !ok {
@@ -51,6 +60,10 @@ func (p *parser) hunk() (Hunk, error) {
 		}
 	}
 	p.at = end
+	if p.inEnvelope && p.header(p.at) == endOfFile {
+		h.AtEnd = true
+		p.at++
+	}
 	if len(h.Lines) == 0 {
 		return h, syntaxf(at, "the hunk is empty")
 	}
@@ -64,6 +77,15 @@ type hunkHead struct {
 	numbered           bool
 	oldStart, oldLines int
 	newLines           int
+	label              string // of a header without numbers
+}
+
+// anchor takes the text of a header without numbers.
+func (h *Hunk) anchor(label string) {
+	label = strings.TrimSpace(strings.TrimSuffix(label, "@@"))
+	if strings.Trim(label, ".… ") != "" {
+		h.Anchors = append(h.Anchors, label)
+	}
 }
 
 // parseHunkHead reads "@@ -1,3 +1,3 @@ section"; "@@", alone or with a text,
@@ -72,7 +94,7 @@ func parseHunkHead(line string) (hunkHead, bool) {
 	rest, ok := strings.CutPrefix(line, "@@ -")
 	if !ok {
 		plain := line == "@@" || strings.HasPrefix(line, "@@ ")
-		return hunkHead{oldStart: -1}, plain && !strings.HasPrefix(line, "@@ +")
+		return hunkHead{oldStart: -1, label: strings.TrimPrefix(line, "@@")}, plain && !strings.HasPrefix(line, "@@ +")
 	}
 	ranges, _, ok := strings.Cut(rest, " @@")
 	if !ok {
@@ -186,6 +208,9 @@ func (p *parser) counting() (lines []Line, end int, err error) {
 // endsBody is true where a line can only be a header or a mail's signature.
 func (p *parser) endsBody(at int) bool {
 	line := p.header(at)
+	if p.inEnvelope {
+		return strings.HasPrefix(line, "@@") || strings.HasPrefix(line, "*** ")
+	}
 	return strings.HasPrefix(line, "@@") || strings.HasPrefix(line, "diff --git ") ||
 		p.atNames(at) && (strings.HasPrefix(p.header(at+2), "@@") || at+2 >= len(p.lines)) ||
 		line == "-- " && at+3 >= len(p.lines) || line == "-- " && strings.HasPrefix(p.header(at+1), "2.")

@@ -6,17 +6,22 @@ import "fmt"
 type place struct {
 	at, n  int
 	offset int // lines from where the header states
+	note   string
 }
 
 // locate finds a hunk's place: where its header says if its old lines are
 // there, else the only place where they are.
-func (b *body) locate(f File, number int, h Hunk) (place, *MismatchError) {
+// from is the index after the hunk before it.
+func (b *body) locate(f File, number int, h Hunk, from int) (place, *MismatchError) {
+	if h.OldStart < 0 {
+		return b.locateAnchored(f, number, h, from)
+	}
 	old := h.old()
 	stated := h.OldStart - 1
 	if len(old) == 0 {
 		return b.locateInsertion(f, number, h)
 	}
-	if h.OldStart >= 0 && b.fits(h, old, stated) {
+	if b.fits(h, old, stated) {
 		return place{at: stated, n: len(old)}, nil
 	}
 	if b.searched += len(b.lines); b.searched > maxSearched {
@@ -34,11 +39,7 @@ func (b *body) locate(f File, number int, h Hunk) (place, *MismatchError) {
 	case 0:
 		return place{}, b.noMatch(f, number, h, old)
 	case 1:
-		p := place{at: found[0], n: len(old)}
-		if h.OldStart >= 0 {
-			p.offset = found[0] - stated
-		}
-		return p, nil
+		return place{at: found[0], n: len(old), offset: found[0] - stated}, nil
 	}
 	e := mismatch(f, number, h, ReasonAmbiguous)
 	e.Candidates = lineNumbers(found)
@@ -55,14 +56,8 @@ func (b *body) fits(h Hunk, old []Line, at int) bool {
 func (b *body) locateInsertion(f File, number int, h Hunk) (place, *MismatchError) {
 	at := h.OldStart - 1
 	switch {
-	case h.OldStart < 0 && len(b.lines) == 0:
-		return place{}, nil
 	case h.AtEnd:
 		return place{at: len(b.lines)}, nil
-	case h.OldStart < 0:
-		e := mismatch(f, number, h, ReasonNoMatch)
-		e.Message = fmt.Sprintf("hunk %d for %q has neither line numbers nor context lines, so its place is unknown. Add context lines.", number, f.Path())
-		return place{}, e
 	case at < 0 || at > len(b.lines):
 		e := mismatch(f, number, h, ReasonNoMatch)
 		e.Message = fmt.Sprintf("hunk %d inserts after line %d, but %q has %d lines. State a line that exists.", number, at, f.Path(), len(b.lines))

@@ -42,8 +42,9 @@ func Parse(text string, opts Options) (*Patch, error) {
 
 type parser struct {
 	*reader
-	opts  Options
-	hunks int
+	opts       Options
+	hunks      int
+	inEnvelope bool
 }
 
 // checkWhole holds the sections against each other and the stated path.

@@ -30,10 +30,10 @@ type File struct {
 	// Mode is the new permission bits, 0644 or 0755, or 0 for no change.
 	Mode  fs.FileMode
 	Hunks []Hunk
+	// Whole is set where OpDelete says nothing of the content (apply_patch).
+	Whole bool
 	// Line is the number of the section's first line in the patch.
 	Line int
-	// anchored sections (apply_patch) have hunks without line numbers.
-	anchored bool
 }
 
 // Path is the file that a person would name: the new one, else the old.
@@ -52,7 +52,8 @@ type Hunk struct {
 	Lines    []Line
 	// Line is the number of the header in the patch.
 	Line int
-	// Anchors are lines that come before the hunk in the file (apply_patch).
+	// Anchors are lines that come before the hunk in the file, from headers
+	// without numbers (@@ func main).
 	Anchors []string
 	// AtEnd demands that the hunk's old lines are the file's last.
 	AtEnd bool
