@@ -79,7 +79,7 @@ launch() {
         --data-root="$dir/data" --exec-root="$dir/exec" --pidfile="$dir/dockerd.pid" \
         --host="unix://$dir/docker.sock" --containerd-namespace="sandboxd-$(printf %s "$dir" | cksum | cut -d' ' -f1)" \
         --bridge=none --iptables=false --ip-forward=false --ip-masq=false --userland-proxy=false \
-        >"$dir/dockerd.log" 2>&1 </dev/null &
+        >"$dir/dockerd.log" 2>&1 </dev/null 9>&- &
     echo $! >"$dir/launcher.pid"
 }
 
@@ -132,8 +132,10 @@ case $action in
 start | stop | env) dir=$(engine_dir "${2:-}") ;;
 *) die "usage: scripts/engine.sh start|stop|env [dir]" ;;
 esac
+# Two starts at once end with one engine.
+exec 9>"$dir/lock"
 case $action in
-start) start ;;
-stop) stop ;;
+start) flock 9 && start ;;
+stop) flock 9 && stop ;;
 env) env_line ;;
 esac

@@ -79,9 +79,13 @@ func (b *bench) driver(t *testing.T) *docker.Driver {
 	return d
 }
 
-// buildAgent builds the agent as the product does: static, small.
+// buildAgent builds the agent as the product does: static, small. Where the
+// product was built for the tests (SANDBOXD_BIN) its own is taken.
 func buildAgent(t *testing.T) string {
 	t.Helper()
+	if bin := os.Getenv("SANDBOXD_BIN"); bin != "" {
+		return filepath.Join(bin, "sandboxd-agent")
+	}
 	out := filepath.Join(t.TempDir(), "agent")
 	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", out, "github.com/sandboxd/sandboxd/cmd/sandboxd-agent")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
