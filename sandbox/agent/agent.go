@@ -50,13 +50,13 @@ const helloTimeout = 10 * time.Second
 // Serve serves one connection until it ends. It owns conn.
 func (a *Agent) Serve(conn net.Conn) error {
 	if !a.enter() {
-		conn.Close()
+		_ = conn.Close()
 		return net.ErrClosed
 	}
 	defer a.serving.Done()
 	mux, err := agentproto.Server(conn)
 	if err != nil {
-		conn.Close()
+		_ = conn.Close()
 		return err
 	}
 	s := &session{agent: a, mux: mux}
@@ -80,7 +80,7 @@ func (a *Agent) enter() bool {
 // Listen serves connections of l until ctx ends or l fails. The latest
 // authenticated one wins.
 func (a *Agent) Listen(ctx context.Context, l net.Listener) error {
-	stop := context.AfterFunc(ctx, func() { l.Close() })
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
 	for {
 		conn, err := l.Accept()

@@ -51,7 +51,7 @@ func newBox(cfg agentproto.Config, opts Options) (*box, error) {
 		b.user = &user{uid: cfg.UID, gid: cfg.GID}
 	}
 	if err := b.open(); err != nil {
-		b.close()
+		_ = b.close()
 		return nil, err
 	}
 	b.welcome.PID, b.welcome.Version, b.welcome.UID = os.Getpid(), opts.Version, os.Geteuid()

@@ -31,7 +31,7 @@ func newGroup(path string) (*group, error) {
 		return nil, err
 	}
 	if g.events, err = os.Open(path + "/cgroup.events"); err != nil {
-		g.dir.Close()
+		_ = g.dir.Close()
 		return nil, err
 	}
 	return g, nil
@@ -76,8 +76,8 @@ func (g *group) kill() (step string, err error) {
 
 // remove gives the group up; the directory stays as long as it has members.
 func (g *group) remove() error {
-	g.dir.Close()
-	g.events.Close()
+	_ = g.dir.Close()
+	_ = g.events.Close()
 	return unix.Rmdir(g.path)
 }
 

@@ -132,7 +132,7 @@ func (o *op) discard() error {
 }
 
 func ignoreEOF(err error) error {
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return nil
 	}
 	return err
@@ -145,7 +145,7 @@ type content struct {
 	err  error // io.EOF at the end
 }
 
-func (c *content) failed() bool { return c.err != nil && c.err != io.EOF }
+func (c *content) failed() bool { return c.err != nil && !errors.Is(c.err, io.EOF) }
 
 func (c *content) Read(p []byte) (int, error) {
 	for len(c.rest) == 0 {
@@ -154,7 +154,7 @@ func (c *content) Read(p []byte) (int, error) {
 		}
 		t, payload, err := c.o.r.Next()
 		switch {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			c.err = io.ErrUnexpectedEOF
 		case err != nil:
 			c.err = err

@@ -71,7 +71,7 @@ func (s *streams) feed() {
 		}
 	}
 	if s.terminal == nil {
-		s.in.Close()
+		_ = s.in.Close()
 		return
 	}
 	// A terminal's input ends with its end-of-file character (termios(3)).

@@ -131,7 +131,7 @@ func (k *killer) drainWake() {
 func (k *killer) finish() {
 	k.mu.Lock()
 	if k.wake >= 0 {
-		unix.Close(k.wake)
+		_ = unix.Close(k.wake)
 		k.wake = -1
 	}
 	k.mu.Unlock()

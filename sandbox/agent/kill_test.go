@@ -3,6 +3,7 @@ package agent_test
 import (
 	"bytes"
 	"context"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,18 @@ while :; do sleep 0.2; done`
 // bomb forks as fast as it can, also when forks are refused (a shell would
 // give up).
 const bomb = `exec perl -e '$|=1; print "ready\n"; while (1) { fork }'`
+
+// trials is how often a kill is tried: once where the tests are to be short,
+// twenty times as often in a soak.
+func trials(n int) int {
+	switch {
+	case os.Getenv("SANDBOXD_SOAK") == "1":
+		return 20 * n
+	case testing.Short():
+		return 1
+	}
+	return n
+}
 
 // ready starts a command and waits until it says so.
 func ready(t *testing.T, b *testBox, cmd sandbox.Command) sandbox.Process {
@@ -80,7 +93,7 @@ func TestKillEndsTheWholeTreeAndNothingElse(t *testing.T) {
 	eachContainer(t, func(t *testing.T, k kind, b *testBox) {
 		neighbour, err := b.Start(context.Background(), sh("exec sleep 333"))
 		require.NoError(t, err)
-		for range 5 {
+		for range trials(5) {
 			p := ready(t, b, sh(stubborn))
 			require.NotEmpty(t, survivors(t, b, neighbour, p), "control: the tree is there before the kill")
 			require.NoError(t, p.Kill(context.Background(), 100*time.Millisecond))
@@ -109,7 +122,7 @@ func TestAForkBombDiesAndTheAgentServesOn(t *testing.T) {
 		if !k.pids {
 			return // without a limit of its own a bomb takes the machine
 		}
-		for range 3 {
+		for range trials(3) {
 			p := ready(t, b, sh(bomb))
 			time.Sleep(300 * time.Millisecond)
 			// While it forks: another command works.

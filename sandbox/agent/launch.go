@@ -79,7 +79,7 @@ func (c *command) dir() (fd int, closeDir func(), err error) {
 	if err != nil {
 		return -1, nil, badDir(string(c.msg.Dir), err)
 	}
-	return fd, func() { unix.Close(fd) }, nil
+	return fd, func() { _ = unix.Close(fd) }, nil
 }
 
 func toStrings(list []agentproto.Bytes) []string {

@@ -143,7 +143,7 @@ func (m *marked) await(until time.Time, wake int) bool {
 			return false
 		}
 		ended := pollOne(fd, unix.POLLIN, wake, until)
-		unix.Close(fd)
+		_ = unix.Close(fd)
 		if !ended {
 			return m.empty()
 		}

@@ -106,7 +106,7 @@ func (s *streams) finish(keep bool) {
 		_ = out.file.SetReadDeadline(time.Time{})
 		go func() {
 			discard(out.file)
-			out.file.Close()
+			_ = out.file.Close()
 		}()
 	}
 	s.outs, s.terminal = nil, nil

@@ -196,7 +196,7 @@ const (
 
 func firstMarker(outside bool) int {
 	if outside {
-		return outsideMarkers + rand.IntN(outsideMarkers)*4
+		return outsideMarkers + rand.IntN(outsideMarkers)*4 //nolint:gosec // kept apart, not kept secret
 	}
 	return boxMarkers
 }
@@ -289,7 +289,7 @@ func (p *pidsGroup) freeze(stop bool) {
 }
 
 func (p *pidsGroup) close() {
-	p.events.Close()
+	_ = p.events.Close()
 	// The thread leaves it when it ends, a moment later: the directory goes
 	// with the box's.
 	_ = unix.Rmdir(p.path)

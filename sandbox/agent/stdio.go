@@ -51,7 +51,7 @@ func (c stdioConn) Read(p []byte) (int, error)  { return c.in.Read(p) }
 func (c stdioConn) Write(p []byte) (int, error) { return c.out.Write(p) }
 
 func (c stdioConn) Close() error {
-	c.in.Close()
+	_ = c.in.Close()
 	return c.out.Close()
 }
 

@@ -94,7 +94,7 @@ func pipe(childReads bool) (child, ours *os.File, err error) {
 // closeChildEnds gives back what only the child uses.
 func (s *streams) closeChildEnds() {
 	for _, f := range s.childEnds {
-		f.Close()
+		_ = f.Close()
 	}
 	s.childEnds = nil
 }
@@ -123,12 +123,12 @@ func (s *streams) close() {
 	}
 	s.feeding.Wait()
 	for _, out := range s.outs {
-		out.file.Close()
+		_ = out.file.Close()
 	}
 	if s.terminal != nil {
-		s.terminal.Close()
+		_ = s.terminal.Close()
 	}
 	if s.in != nil {
-		s.in.Close()
+		_ = s.in.Close()
 	}
 }

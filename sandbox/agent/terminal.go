@@ -41,7 +41,7 @@ func openPTY(size agentproto.SizeMessage) (master, slave int, err error) {
 		slave, err = openPeer(master)
 	}
 	if err != nil {
-		unix.Close(master)
+		_ = unix.Close(master)
 		return -1, -1, err
 	}
 	return master, slave, nil

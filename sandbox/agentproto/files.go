@@ -216,7 +216,7 @@ func (op *operation) sendEntries(next func() (sandbox.Entry, io.Reader, error)) 
 	buf := make([]byte, 32<<10)
 	for {
 		e, content, err := next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return op.w.Message(FrameEnd, nil)
 		}
 		if err != nil {

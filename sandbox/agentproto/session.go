@@ -31,7 +31,7 @@ type Session struct {
 func Open(ctx context.Context, conn net.Conn, cfg Config) (*Session, error) {
 	mux, err := Client(conn)
 	if err != nil {
-		conn.Close()
+		_ = conn.Close()
 		return nil, unavailable("The session with the agent cannot be opened.", err)
 	}
 	s := &Session{mux: mux, slots: make(chan struct{}, MaxOperations), done: make(chan struct{})}
@@ -74,7 +74,7 @@ func (s *Session) end(err error) {
 		s.err = err
 		close(s.done)
 	})
-	s.mux.Close()
+	_ = s.mux.Close()
 }
 
 // lost makes the error of a session that ended.

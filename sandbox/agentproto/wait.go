@@ -56,7 +56,7 @@ func watchDir(dir string) (*os.File, error) {
 	}
 	f := os.NewFile(uintptr(fd), "inotify")
 	if _, err := unix.InotifyAddWatch(fd, dir, unix.IN_CREATE|unix.IN_MOVED_TO|unix.IN_ATTRIB); err != nil {
-		f.Close()
+		_ = f.Close()
 		return nil, fmt.Errorf("inotify %s: %w", dir, err)
 	}
 	return f, nil

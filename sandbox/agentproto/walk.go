@@ -145,7 +145,7 @@ func (c *contentReader) next() {
 	t, payload, err := c.op.r.Next()
 	if err != nil {
 		c.err = err
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			c.err = io.ErrUnexpectedEOF
 		}
 		return

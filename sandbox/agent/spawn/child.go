@@ -75,7 +75,7 @@ func (c *child) run() {
 	}
 	c.errno = e
 	for {
-		syscall.RawSyscall(unix.SYS_EXIT_GROUP, 127, 0, 0)
+		_, _, _ = syscall.RawSyscall(unix.SYS_EXIT_GROUP, 127, 0, 0)
 	}
 }
 
@@ -94,8 +94,8 @@ func (c *child) raiseScore() {
 	if e != 0 {
 		return
 	}
-	syscall.RawSyscall(unix.SYS_WRITE, fd, uintptr(unsafe.Pointer(&c.oomScore[0])), uintptr(len(c.oomScore)))
-	syscall.RawSyscall(unix.SYS_CLOSE, fd, 0, 0)
+	_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, fd, uintptr(unsafe.Pointer(&c.oomScore[0])), uintptr(len(c.oomScore)))
+	_, _, _ = syscall.RawSyscall(unix.SYS_CLOSE, fd, 0, 0)
 }
 
 // atCWD is AT_FDCWD, -100, as an argument.
@@ -112,7 +112,7 @@ func (c *child) setFiles() syscall.Errno {
 	}
 	// All descriptors are close-on-exec by construction; this is the second
 	// lock on the door. Old kernels do not have it.
-	syscall.RawSyscall(unix.SYS_CLOSE_RANGE, 3, ^uintptr(0)>>32, unix.CLOSE_RANGE_CLOEXEC)
+	_, _, _ = syscall.RawSyscall(unix.SYS_CLOSE_RANGE, 3, ^uintptr(0)>>32, unix.CLOSE_RANGE_CLOEXEC)
 	return 0
 }
 
@@ -131,7 +131,7 @@ func (c *child) setTerminal() syscall.Errno {
 //go:norace
 //go:nocheckptr
 func (c *child) setLimits() syscall.Errno {
-	syscall.RawSyscall(unix.SYS_UMASK, c.umask, 0, 0)
+	_, _, _ = syscall.RawSyscall(unix.SYS_UMASK, c.umask, 0, 0)
 	for i := 0; i < len(c.limits); i++ {
 		_, _, e := syscall.RawSyscall6(unix.SYS_PRLIMIT64, 0, c.limits[i].resource, uintptr(unsafe.Pointer(&c.limits[i].value)), 0, 0, 0)
 		if e != 0 {

@@ -152,7 +152,7 @@ func (tx *transaction) mkdirs(path string) error {
 	}
 	err = unix.Mkdirat(dir, base, 0o755)
 	if err != nil {
-		unix.Close(dir)
+		_ = unix.Close(dir)
 		if errors.Is(err, unix.EEXIST) {
 			return nil // made meanwhile, or a dangling link: the next step tells
 		}

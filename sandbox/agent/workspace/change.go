@@ -107,7 +107,7 @@ func identity(dir int, name string) (inode, error) {
 	if err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return inode{}, err
 	}
-	return inode{uint64(st.Dev), st.Ino}, nil
+	return inode{st.Dev, st.Ino}, nil
 }
 
 // takeBackTries bounds the search for a stable state against a writer that

@@ -37,7 +37,7 @@ func Open(path string, readOnly bool) (*Root, error) {
 		return r, unix.Close(fd)
 	}
 	if r.root, err = os.OpenRoot(path); err != nil {
-		dir.Close()
+		_ = dir.Close()
 		return nil, fmt.Errorf("workspace: %w", err)
 	}
 	return r, nil
@@ -128,7 +128,7 @@ func regular(fd int) (*os.File, *unix.Stat_t, error) {
 		}
 	}
 	if err != nil {
-		unix.Close(fd)
+		_ = unix.Close(fd)
 		return nil, nil, err
 	}
 	return os.NewFile(uintptr(fd), "file"), &st, nil
@@ -159,7 +159,7 @@ func (r *Root) Stat(path string) (sandbox.FileInfo, error) {
 func describe(st *unix.Stat_t) sandbox.FileInfo {
 	return sandbox.FileInfo{
 		Type: fileType(st.Mode), Bytes: st.Size, Mode: fs.FileMode(st.Mode & 0o777),
-		ModTime: time.Unix(st.Mtim.Unix()), Links: uint64(st.Nlink),
+		ModTime: time.Unix(st.Mtim.Unix()), Links: uint64(st.Nlink), //nolint:unconvert // 32 bits on arm64
 	}
 }
 

@@ -119,7 +119,7 @@ func (w *walk) enter(dirfd int, name string, e sandbox.Entry, depth int) error {
 		return w.visitor.Entry(e, false)
 	}
 	if err := w.visitor.Entry(e, false); err != nil {
-		unix.Close(fd)
+		_ = unix.Close(fd)
 		return err
 	}
 	return w.directory(fd, e.Path+"/", depth+1)
