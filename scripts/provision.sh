@@ -3,6 +3,7 @@
 #
 #   scripts/provision.sh runtime   an OCI runtime (runc), for the oci driver
 #   scripts/provision.sh images    what images/build.sh builds with
+#   scripts/provision.sh compose   docker compose, for the test of compose.yaml
 #
 # As root on Debian or Ubuntu it installs from the system's packages; otherwise
 # it says what to install.
@@ -28,8 +29,13 @@ images() {
     command -v mmdebstrap >/dev/null || install_packages "building images" mmdebstrap
 }
 
+compose() {
+    docker compose version >/dev/null 2>&1 || command -v docker-compose >/dev/null || install_packages "the test of compose.yaml" docker-compose
+}
+
 case ${1:-} in
 runtime) runtime ;;
 images) images ;;
-*) die "usage: scripts/provision.sh runtime|images" ;;
+compose) compose ;;
+*) die "usage: scripts/provision.sh runtime|images|compose" ;;
 esac

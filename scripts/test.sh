@@ -13,6 +13,7 @@ section() { printf '\n\033[1;36m== %s\033[0m\n' "$*"; }
 
 section "set up"
 scripts/provision.sh runtime
+scripts/provision.sh compose
 before=$(scripts/engine.sh env 2>/dev/null || true)
 # Clean-up is armed before anything is started.
 if [ -z "$before" ]; then
@@ -21,7 +22,7 @@ fi
 scripts/engine.sh start
 eval "$(scripts/engine.sh env)"
 images/build.sh base
-make --no-print-directory build
+make --no-print-directory service-image
 export SANDBOXD_BIN=$PWD/bin SANDBOXD_TEST_REQUIRE=1
 
 case ${1:-all} in

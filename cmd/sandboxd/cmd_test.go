@@ -39,24 +39,6 @@ func TestDoctorKnowsRuncWithTheMaskedPathHoles(t *testing.T) {
 	}
 }
 
-func TestTheAgentIsInstalledUnderItsContent(t *testing.T) {
-	dir := t.TempDir()
-	agent := filepath.Join(dir, "agent-build")
-	require.NoError(t, os.WriteFile(agent, []byte("one"), 0o755))
-	first, err := installAgent(agent, dir)
-	require.NoError(t, err)
-	again, err := installAgent(agent, dir)
-	require.NoError(t, err)
-	require.Equal(t, first, again)
-	require.NoError(t, os.WriteFile(agent, []byte("two"), 0o755))
-	second, err := installAgent(agent, dir)
-	require.NoError(t, err)
-	require.NotEqual(t, first, second, "an update must not change the program under a living box")
-	info, err := os.Stat(second)
-	require.NoError(t, err)
-	require.EqualValues(t, 0o755, info.Mode().Perm())
-}
-
 func TestAnOwnerKeepsItsName(t *testing.T) {
 	dir := t.TempDir()
 	first, err := ownerID(dir)

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,8 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-
-	"github.com/google/renameio/v2"
 
 	"github.com/sandboxd/sandboxd/api"
 	"github.com/sandboxd/sandboxd/runtime"
@@ -98,9 +94,6 @@ func (s *service) openDriver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if agent, err = installAgent(agent, s.cfg.Data); err != nil {
-		return err
-	}
 	s.driver, s.why, err = chooseDriver(ctx, driverConfig{
 		name: s.cfg.Driver, data: s.cfg.Data, agent: agent, runtime: s.cfg.Runtime, log: s.log,
 	})
@@ -158,26 +151,6 @@ func (c *serveCmd) agentPath() (string, error) {
 		return "", fmt.Errorf("sandboxd-agent is not beside %s; build it (make build) or name it with --agent", self)
 	}
 	return path, nil
-}
-
-// installAgent copies the agent into the data directory, under the hash of its
-// content: the engine mounts it into boxes, and may know no other directory of
-// this service; and an update of the program does not change it under a box
-// that is alive.
-func installAgent(path, data string) (string, error) {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return "", fmt.Errorf("read the agent: %w", err)
-	}
-	sum := sha256.Sum256(content)
-	target := filepath.Join(data, "agent", hex.EncodeToString(sum[:8]))
-	if _, err := os.Stat(target); err == nil {
-		return target, nil
-	}
-	if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
-		return "", err
-	}
-	return target, renameio.WriteFile(target, content, 0o755)
 }
 
 // The bounds of the artifact store: one artifact, and the disk space that is
