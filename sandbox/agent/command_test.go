@@ -45,6 +45,18 @@ func TestOutputAndExitCodeComeBack(t *testing.T) {
 	})
 }
 
+func TestStreamsCanBeOpenedByName(t *testing.T) {
+	each(t, func(t *testing.T, b *testBox) {
+		cmd := sh("cat </dev/stdin >/dev/stdout; echo err >/dev/stderr")
+		var errOut bytes.Buffer
+		cmd.Stdin, cmd.Stderr = strings.NewReader("in\n"), &errOut
+		out, exit := run(t, b, cmd)
+		require.Zero(t, exit.Code, errOut.String())
+		require.Equal(t, "in\n", out)
+		require.Equal(t, "err\n", errOut.String())
+	})
+}
+
 func TestACommandHasTheUserTheBoxSaysAndNoRights(t *testing.T) {
 	b := start(t, strongest(), nil)
 	out, _ := run(t, b, sh("id -u; id -G; grep -E '^(CapEff|CapPrm|CapInh|CapBnd|NoNewPrivs):' /proc/self/status; cat /proc/self/oom_score_adj; ps -o sid= -p $$; echo $$; ls /proc/self/fd | wc -l; umask"))

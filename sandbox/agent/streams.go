@@ -49,7 +49,7 @@ func (s *streams) open(b *box) ([3]int, error) {
 		return s.openTerminal(b)
 	}
 	if s.msg.Stdin {
-		child, ours, err := pipe(true)
+		child, ours, err := pipe(b.user, true)
 		if err != nil {
 			return fds, err
 		}
@@ -60,7 +60,7 @@ func (s *streams) open(b *box) ([3]int, error) {
 		if !wanted {
 			continue
 		}
-		child, ours, err := pipe(false)
+		child, ours, err := pipe(b.user, false)
 		if err != nil {
 			return fds, err
 		}
@@ -75,10 +75,11 @@ func (s *streams) open(b *box) ([3]int, error) {
 	return fds, nil
 }
 
-// pipe makes a pipe whose end for us does not block.
-func pipe(childReads bool) (child, ours *os.File, err error) {
+// pipe makes a pipe whose end for us does not block. It is the user's: a
+// command may open its streams by name (/dev/stdout).
+func pipe(u *user, childReads bool) (child, ours *os.File, err error) {
 	var p [2]int
-	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+	if u.own(func() { err = unix.Pipe2(p[:], unix.O_CLOEXEC) }); err != nil {
 		return nil, nil, &sandbox.Error{Kind: sandbox.KindInternal, Message: "The agent is out of file descriptors.", Cause: err}
 	}
 	childFD, ourFD := p[1], p[0]

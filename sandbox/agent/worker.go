@@ -78,6 +78,21 @@ func (w *workers) do(f func()) {
 
 func (w *workers) close() { close(w.jobs) }
 
+// own runs f, which makes raw system calls only, so that what it creates
+// belongs to the user, and has the thread be the agent's again.
+func (u *user) own(f func()) {
+	if u == nil {
+		f()
+		return
+	}
+	runtime.LockOSThread()
+	_, _, _ = unix.RawSyscall(unix.SYS_SETFSUID, uintptr(u.uid), 0, 0)
+	f()
+	// Back to the effective user id, which is always allowed.
+	_, _, _ = unix.RawSyscall(unix.SYS_SETFSUID, uintptr(unix.Geteuid()), 0, 0)
+	runtime.UnlockOSThread()
+}
+
 // setgroups changes the supplementary groups of the calling thread only.
 func setgroups(list []uint32) error {
 	var p unsafe.Pointer
