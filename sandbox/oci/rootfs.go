@@ -247,7 +247,7 @@ func (s system) makeSkeleton(dir string, places []string) error {
 	}
 	for name, mode := range skeletonDirs() {
 		p := filepath.Join(dir, name)
-		if err := os.MkdirAll(p, 0o755); err != nil { //nolint:gosec // it is in / of boxes
+		if err := os.MkdirAll(p, 0o755); err != nil {
 			return err
 		}
 		// Mkdir's mode passes through the service's umask.
