@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/sandboxd/sandboxd/client"
@@ -53,15 +54,12 @@ func (s *stage) verdict(promise string, kept bool) {
 }
 
 func (s *stage) line(r client.Result) {
-	code := r.ErrorCode
-	if code != "" {
-		code = " " + code
-	}
+	outcome := strings.Join(slices.Compact(strings.Fields(r.Status+" "+r.ErrorCode)), " ")
 	colour := map[string]string{"SUCCEEDED": "32"}[r.Status]
 	if colour == "" {
 		colour = "33"
 	}
-	s.print("   %s %-12s %s %s", s.paint("2", "→"), r.ToolName, s.paint(colour, r.Status+code), s.paint("2", fmt.Sprintf("%d ms", r.Usage.WallMs)))
+	s.print("   %s %-12s %s %s", s.paint("2", "→"), r.ToolName, s.paint(colour, outcome), s.paint("2", fmt.Sprintf("%d ms", r.Usage.WallMs)))
 	if r.ErrorCode != "" {
 		s.print("     %s", s.paint("2", short(r.SafeMessage, 110)))
 	}
@@ -92,31 +90,59 @@ func (s *stage) diff(text string) {
 	}
 }
 
-// ledger prints the events as a table.
+// ledgerRow is a call with all its events, or an event of the run.
+type ledgerRow struct {
+	first, last   int64
+	time          string
+	kinds         []string
+	tool, outcome string
+}
+
+// ledger prints the events as a table: a line an event of the run, and a line
+// a call with the stations that it passed.
 func (s *stage) ledger(events []client.Event) {
-	s.print("   %s", s.paint("2", fmt.Sprintf("%4s  %-12s  %-26s %-14s %s", "seq", "time", "kind", "tool", "what")))
-	tools := map[string]string{}
+	s.print("   %s", s.paint("2", fmt.Sprintf("%9s  %-12s  %-12s %-52s %s", "seq", "time", "tool", "events (of a call: TOOL_CALL_…)", "outcome")))
+	for _, r := range ledgerRows(events) {
+		seq := fmt.Sprint(r.first)
+		if r.last != r.first {
+			seq += "–" + fmt.Sprint(r.last)
+		}
+		outcome := r.outcome
+		if outcome != "" {
+			outcome = s.paint(map[bool]string{true: "32", false: "33"}[outcome == "SUCCEEDED"], outcome)
+		}
+		s.print("   %9s  %-12s  %-12s %-52s %s", seq, r.time, r.tool, strings.Join(r.kinds, " → "), outcome)
+	}
+}
+
+func ledgerRows(events []client.Event) []*ledgerRow {
+	var rows []*ledgerRow
+	calls := map[string]*ledgerRow{}
 	for _, e := range events {
+		r := calls[e.ToolCallID]
+		if e.ToolCallID == "" || r == nil {
+			r = &ledgerRow{first: e.Seq, time: e.Time.Format("15:04:05.000")}
+			rows = append(rows, r)
+			if e.ToolCallID != "" {
+				calls[e.ToolCallID] = r
+			}
+		}
 		var data struct {
 			ToolName  string `json:"toolName"`
 			Status    string `json:"status"`
 			ErrorCode string `json:"errorCode"`
 			Reason    string `json:"reason"`
-			Activity  string `json:"activity"`
 		}
 		if json.Unmarshal(e.Data, &data) == nil && data.ToolName != "" {
-			tools[e.ToolCallID] = data.ToolName
+			r.tool = data.ToolName
 		}
-		what := strings.TrimSpace(strings.Join([]string{data.Status, data.ErrorCode, data.Reason}, " "))
-		if what == "" {
-			what = data.Activity
-		}
-		kind := fmt.Sprintf("%-26s", e.Kind)
+		r.last = e.Seq
+		r.kinds = append(r.kinds, strings.TrimPrefix(e.Kind, "TOOL_CALL_"))
 		if e.Kind == "TOOL_CALL_RESULT" {
-			kind = s.paint(map[bool]string{true: "32", false: "33"}[data.Status == "SUCCEEDED"], kind)
+			r.outcome = strings.Join(slices.Compact(strings.Fields(data.Status+" "+data.ErrorCode+" "+data.Reason)), " ")
 		}
-		s.print("   %4d  %-12s  %s %-14s %s", e.Seq, e.Time.Format("15:04:05.000"), kind, tools[e.ToolCallID], short(strings.Join(strings.Fields(what), " "), 60))
 	}
+	return rows
 }
 
 func (s *stage) end(well bool, text string) {
