@@ -12,7 +12,7 @@ ENGINE    := build/engine
 FUZZTIME  ?= 30s
 RACE      := -race
 
-.PHONY: help build agent run demo test unit contract e2e lint vet fmt soak bench fuzz image service-image clean generate
+.PHONY: help build agent run demo test unit contract e2e lint vet fmt soak bench fuzz image service-image readme clean generate
 
 help: ## list the targets
 	@awk 'BEGIN{FS=":.*## "} /^[a-z0-9-]+:.*## /{printf "  \033[1m%-14s\033[0m %s\n",$$1,$$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ service-image: build ## build the service's image sandboxd/service (no registry 
 	@mkdir -p build
 	@cp -L /etc/ssl/certs/ca-certificates.crt build/ca-certificates.crt
 	docker build --network none -q -t sandboxd/service -f images/service/Dockerfile .
+
+readme: ## make the output that the README shows again
+	scripts/readme.sh
 
 soak: ## kill and crash trials in full number
 	@SANDBOXD_SOAK=1 scripts/test.sh soak

@@ -50,12 +50,15 @@ func chooseDriver(ctx context.Context, c driverConfig) (driver sandbox.Driver, w
 	if err != nil {
 		return nil, "", fmt.Errorf("no driver can make boxes here: docker: %w; oci: %w", noDocker, err)
 	}
-	return driver, "no Docker engine to use: " + firstSentence(noDocker.Error()), nil
+	return driver, firstSentence(noDocker.Error()), nil
 }
 
+// firstSentence leaves the advice out of an error's text.
 func firstSentence(text string) string {
-	sentence, _, _ := strings.Cut(text, ". ")
-	return strings.TrimSuffix(sentence, ".")
+	for _, end := range []string{". ", "; "} {
+		text, _, _ = strings.Cut(text, end)
+	}
+	return strings.TrimSuffix(text, ".")
 }
 
 // ownerID names this data directory's boxes, so that a service never touches
