@@ -19,7 +19,10 @@ type pattern struct {
 	re *regexp.Regexp
 	// literal is the whole pattern where that is a plain text, else nil.
 	literal []byte
-	// rust is the pattern for ripgrep.
+	// rust is the pattern for ripgrep, "" where rg does not read it the same: ^
+	// that is not at the beginning, $ that is not at the end (with CRLF it takes
+	// the CR along, so that what follows sees another place), \B (there is one
+	// between CR and LF).
 	rust string
 }
 
@@ -44,7 +47,10 @@ func compilePattern(query string, isRegex, caseSensitive bool) (*pattern, *runti
 	if err != nil {
 		return nil, patternFault(query, err.Error())
 	}
-	p := &pattern{re: re, rust: rustSyntax(tree)}
+	p := &pattern{re: re}
+	if usual(tree, true, true) {
+		p.rust = rustSyntax(tree)
+	}
 	if tree.Op == syntax.OpLiteral && tree.Flags&syntax.FoldCase == 0 {
 		p.literal = []byte(string(tree.Rune))
 	}
@@ -93,6 +99,34 @@ func withinLine(re *syntax.Regexp) error {
 	return nil
 }
 
+// usual tells whether every ^ is the first thing to be matched, every $ the
+// last, and there is no \B.
+func usual(re *syntax.Regexp, first, last bool) bool {
+	switch re.Op {
+	case syntax.OpNoWordBoundary:
+		return false
+	case syntax.OpBeginLine:
+		return first
+	case syntax.OpEndLine:
+		return last
+	case syntax.OpConcat:
+		for i, sub := range re.Sub {
+			if !usual(sub, first && i == 0, last && i == len(re.Sub)-1) {
+				return false
+			}
+		}
+		return true
+	case syntax.OpStar, syntax.OpPlus, syntax.OpQuest, syntax.OpRepeat:
+		first, last = false, false
+	}
+	for _, sub := range re.Sub {
+		if !usual(sub, first, last) {
+			return false
+		}
+	}
+	return true
+}
+
 // without takes CR, LF and U+FFFD out of a class of ranges.
 func without(ranges []rune) []rune {
 	for _, r := range []rune{'\n', '\r', 0xfffd} {
@@ -135,8 +169,6 @@ func rustSyntax(re *syntax.Regexp) string {
 		return `(?m:$)`
 	case syntax.OpWordBoundary:
 		return `(?-u:\b)`
-	case syntax.OpNoWordBoundary:
-		return `(?-u:\B)`
 	case syntax.OpCapture:
 		return group(re.Sub[0])
 	case syntax.OpConcat, syntax.OpAlternate:

@@ -17,11 +17,14 @@ import (
 // rg is a reader here, no authority: what it reports is held against globs,
 // hidden names and the run's scope again.
 func ripgrep(ctx context.Context, g *runtime.Grant, q *query, c *collector) (done bool, err error) {
+	if q.pattern.rust == "" {
+		return false, nil
+	}
 	argv, nothing, err := q.rgArgs(ctx, g)
 	if err != nil || nothing {
 		return nothing, err
 	}
-	out := &rgOutput{collector: c, inPath: true}
+	out := &rgOutput{collector: c, find: q.pattern.find, inPath: true}
 	var stderr limited
 	exit, err := sandbox.Run(ctx, g.Box(), sandbox.Command{
 		Argv: argv, Stdout: out, Stderr: &stderr,
@@ -49,7 +52,7 @@ func ripgrep(ctx context.Context, g *runtime.Grant, q *query, c *collector) (don
 // that are not there.
 func (q *query) rgArgs(ctx context.Context, g *runtime.Grant) (argv []string, nothing bool, err error) {
 	argv = []string{
-		"rg", "--no-config", "--heading", "--null", "--line-number", "--column", "--color=never", "--crlf", "--text", "--no-mmap", "--no-require-git",
+		"rg", "--no-config", "--heading", "--null", "--line-number", "--color=never", "--crlf", "--text", "--no-mmap", "--no-require-git",
 		"--no-ignore-global", "--no-ignore-exclude", "--no-ignore-dot", "--no-ignore-parent", "--no-follow",
 		"--glob=!" + gitDir, "--regexp=" + q.pattern.rust,
 	}
@@ -156,11 +159,12 @@ func (c *collector) complaint(line string) bool {
 const maxRgLine = maxSearchLine + 64
 
 // rgOutput reads rg's output as it comes. A file is its path and a NUL, then
-// its lines, and an empty line before the next path. A line is LINE:COLUMN:text
-// where it matches and LINE-text around that, so neither a path with line
+// its lines, and an empty line before the next path. A line is LINE:text where
+// it matches and LINE-text around that, so neither a path with line
 // breaks in it nor a line of a file can pass for another part.
 type rgOutput struct {
 	*collector
+	find    func(line []byte) int
 	inPath  bool
 	partial []byte
 	tooLong bool // the current line is passed over
@@ -220,18 +224,17 @@ func (o *rgOutput) line(part []byte) {
 		return // the separator between groups
 	}
 	isMatch := rest[0] == ':'
-	column, raw := int64(0), rest[1:]
-	if isMatch {
-		if column, raw = number(raw); column == 0 || len(raw) == 0 {
-			return
-		}
-		raw = raw[1:]
-	}
+	raw := rest[1:]
 	switch {
 	case isMatch && o.tooLong:
 		o.skip(o.path, skipLongLine)
 	case isMatch && o.keeping():
-		o.match(line, trimEnding(raw), int(column-1))
+		raw = trimEnding(raw)
+		if at := o.find(raw); at >= 0 { // where empty matches begin is each engine's own idea
+			o.match(line, raw, at)
+		} else {
+			o.other(line, raw)
+		}
 	case isMatch && !o.unfit(raw):
 		o.count()
 	case !isMatch && o.keeping():

@@ -89,7 +89,6 @@ func TestALiteralIsNoPatternAndAPatternIsOne(t *testing.T) {
 			{`\Aa.*c\z`, true, []int64{1, 2}},
 			{`\Qa.c\E`, true, []int64{1}},
 			{`\x{41}|\pL2|[[:upper:]]`, true, []int64{7, 9}},
-			{`$[a]`, true, nil},
 		} {
 			out := good[fs.SearchOutput](t, b, "repo.search", args{"query": c.query, "regex": c.regex})
 			var got []int64
