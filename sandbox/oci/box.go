@@ -2,6 +2,7 @@ package oci
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 
 	"github.com/sandboxd/sandboxd/sandbox"
@@ -12,6 +13,7 @@ import (
 type box struct {
 	session *agentproto.Session
 	facts   sandbox.Facts
+	log     *slog.Logger
 
 	done    chan struct{} // closed by watch
 	removed chan struct{} // closed by the first Remove
@@ -35,13 +37,15 @@ func (b *box) Done() <-chan struct{} { return b.done }
 // watch closes done when the first process has ended, the session has, or
 // Remove was called. The session is closed with it, so that nobody waits for
 // an answer that cannot come.
-func (b *box) watch(f *first) {
+func (b *box) watch(f *first, m *mutter) {
 	defer close(b.done)
 	defer func() { _ = b.session.Close() }() // it may have ended already
 	select {
-	case <-f.dead:
-	case <-b.session.Done():
 	case <-b.removed:
+	case <-f.dead:
+		b.log.Warn("a box's agent ended", "said", m.String())
+	case <-b.session.Done():
+		b.log.Warn("the session with a box's agent ended", "error", b.session.Err(), "said", m.String())
 	}
 }
 

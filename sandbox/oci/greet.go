@@ -116,6 +116,7 @@ func (m *making) box(session *agentproto.Session) *box {
 	w := session.Facts()
 	b := &box{
 		session: session,
+		log:     m.driver.log.With("run", m.spec.RunID),
 		undo:    m.undo,
 		done:    make(chan struct{}),
 		removed: make(chan struct{}),
@@ -130,6 +131,6 @@ func (m *making) box(session *agentproto.Session) *box {
 			Degraded:      slices.Concat(m.degraded, w.Degraded),
 		},
 	}
-	go b.watch(m.first)
+	go b.watch(m.first, m.mutter)
 	return b
 }

@@ -1,8 +1,10 @@
 package oci_test
 
 import (
+	"bytes"
 	"context"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,12 +35,33 @@ func pidOf(t *testing.T, cfg oci.Config, run string) int {
 	return pid
 }
 
+// journal is a log that may be read while it is written.
+type journal struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
+}
+
 func TestDeathOfTheAgentIsHeardAtOnceAndNothingStays(t *testing.T) {
 	cfg := newConfig(t, "runc")
+	var log journal
+	cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	d, err := oci.New(t.Context(), cfg)
 	require.NoError(t, err)
 	box, err := d.Create(t.Context(), sandbox.Spec{RunID: "run-1"})
 	require.NoError(t, err)
+	require.Empty(t, log.String(), "the control: a box that is well is not worth a line")
 
 	began := time.Now()
 	require.NoError(t, syscall.Kill(pidOf(t, cfg, "run-1"), syscall.SIGKILL))
@@ -48,6 +71,7 @@ func TestDeathOfTheAgentIsHeardAtOnceAndNothingStays(t *testing.T) {
 		require.FailNow(t, "nobody noticed")
 	}
 	require.Less(t, time.Since(began), time.Second)
+	require.Contains(t, log.String(), "run=run-1")
 	require.NotEmpty(t, remains(cfg)(t, "run-1"), "the control: what is left waits for Remove")
 	require.NoError(t, box.Remove(t.Context()))
 	require.Empty(t, remains(cfg)(t, "run-1"))
