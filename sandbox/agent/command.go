@@ -34,11 +34,11 @@ type command struct {
 // first output or its end.
 const announceAfter = 2 * time.Millisecond
 
-// command serves the stream of a command: this goroutine reads, another
-// supervises.
-func (o *op) command(m agentproto.StartMessage) error {
+// command serves a command: this goroutine reads, another supervises. It
+// returns the request that follows on the stream.
+func (o *op) command(m agentproto.StartMessage) (request, error) {
 	if len(m.Argv) == 0 || len(m.Argv[0]) == 0 {
-		return o.refuse(&sandbox.Error{Kind: sandbox.KindInvalid, Message: "A command needs a program to run."})
+		return request{}, errors.Join(errOver, o.refuse(&sandbox.Error{Kind: sandbox.KindInvalid, Message: "A command needs a program to run."}))
 	}
 	c := &command{
 		op: o, msg: m,
@@ -46,46 +46,64 @@ func (o *op) command(m agentproto.StartMessage) error {
 		exited: make(chan time.Time, 1),
 	}
 	c.streams = newStreams(m, o.w)
-	read := make(chan error, 1)
-	go func() { read <- c.read() }()
-	err := c.supervise()
-	close(c.finished)
-	// The service closes its end when it has the exit, which ends the reader.
-	_ = o.stream.Close()
-	readErr := <-read
-	if broken := new(agentproto.ProtocolError); errors.As(readErr, &broken) {
-		return readErr
+	supervised := make(chan error, 1)
+	go func() {
+		err := c.supervise()
+		close(c.finished)
+		supervised <- err
+	}()
+	next, err := c.read()
+	if supervisedErr := <-supervised; err == nil {
+		err = supervisedErr
 	}
-	return err
+	return next, err
 }
 
-// read takes the service's frames until the stream ends.
-func (c *command) read() error {
+// read takes the service's frames until the command has ended and the next
+// request comes, or the stream ends.
+func (c *command) read() (request, error) {
 	defer close(c.lost)
 	for {
 		t, payload, err := c.op.r.Next()
 		if err != nil {
-			return err
+			return request{}, err
 		}
 		switch t {
 		case agentproto.FrameStdin:
 			err = c.streams.input(payload)
 		case agentproto.FrameStdinEnd:
 			err = c.streams.inputEnd()
+		case agentproto.FrameControl:
+			err = c.receive(payload)
 		default:
-			var m agentproto.ControlMessage
-			if err := agentproto.DecodeAs(t, payload, agentproto.FrameControl, &m); err != nil {
-				return err
-			}
 			select {
-			case c.controls <- m:
 			case <-c.finished:
+				return request{t, payload}, nil
+			case <-time.After(requestPatience):
+				err = agentproto.Unexpected(t)
 			}
 		}
 		if err != nil {
-			return err
+			return request{}, err
 		}
 	}
+}
+
+// requestPatience is for a request that comes right after the command's exit
+// was sent, while its supervisor is still closing up.
+const requestPatience = 5 * time.Second
+
+// receive hands a control over.
+func (c *command) receive(payload []byte) error {
+	var m agentproto.ControlMessage
+	if err := agentproto.Decode(payload, &m); err != nil {
+		return err
+	}
+	select {
+	case c.controls <- m:
+	case <-c.finished:
+	}
+	return nil
 }
 
 // supervise brings the command from a free slot to its exit.
@@ -106,6 +124,8 @@ func (c *command) supervise() error {
 	c.streams.start()
 	ended := c.await()
 	exit := c.conclude(ended)
+	// Nothing may follow the exit on the stream.
+	c.streams.close()
 	return c.op.w.Message(agentproto.FrameExit, agentproto.NewExit(exit))
 }
 

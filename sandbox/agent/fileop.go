@@ -19,7 +19,13 @@ func (o *op) file(t agentproto.FrameType, payload []byte) error {
 	if err != nil {
 		return err
 	}
-	return o.w.Flush()
+	if err := o.w.Flush(); err != nil {
+		return err
+	}
+	if o.watched {
+		return errOver
+	}
+	return nil
 }
 
 // prepare decodes the request. The function it returns queues its answer; it
@@ -68,8 +74,8 @@ func (o *op) read(m agentproto.ReadMessage) error {
 	if err := o.w.Queue(agentproto.FrameInfo, agentproto.NewInfo(reading.Info)); err != nil {
 		return err
 	}
-	if reading.Info.Bytes > agentproto.MaxChunk {
-		go o.watchEnd()
+	if !agentproto.Reusable(reading.Info.Bytes) {
+		o.watch()
 	}
 	buf := make([]byte, min(agentproto.MaxChunk, max(reading.Info.Bytes, 1)))
 	var sent error

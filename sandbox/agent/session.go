@@ -54,7 +54,7 @@ func (s *session) serve() error {
 		}
 		s.ops.Go(func() {
 			o := &op{session: s, box: s.box, stream: stream, r: agentproto.NewFrameReader(stream), w: agentproto.NewFrameWriter(stream)}
-			if err := o.serve(); err != nil {
+			if err := o.serveAll(); err != nil {
 				var broken *agentproto.ProtocolError
 				if errors.As(err, &broken) {
 					s.close()
@@ -65,33 +65,75 @@ func (s *session) serve() error {
 	}
 }
 
-// op is one operation on its stream.
+// op is one stream and the operation on it.
 type op struct {
 	session *session
 	box     *box
 	stream  *yamux.Stream
 	r       *agentproto.FrameReader
 	w       *agentproto.FrameWriter
+	watched bool // the service's end is being watched
 }
 
-// serve runs the operation that the first frame names. What the operation
-// refuses is answered; the error returned is the conversation's.
-func (o *op) serve() error {
-	t, payload, err := o.r.Next()
-	if err != nil {
-		return err
+// request is the frame that begins an operation.
+type request struct {
+	frame   agentproto.FrameType
+	payload []byte
+}
+
+// errOver ends a stream that can carry no further operation.
+var errOver = errors.New("the stream is used up")
+
+// serveAll serves one operation after another.
+func (o *op) serveAll() error {
+	req, err := o.next()
+	for err == nil {
+		req, err = o.serve(req)
 	}
-	switch t {
+	if errors.Is(err, errOver) {
+		return nil
+	}
+	return err
+}
+
+// next reads the next request. What the service had still to say to a command
+// that has ended meanwhile comes before it.
+func (o *op) next() (request, error) {
+	for {
+		t, payload, err := o.r.Next()
+		if err != nil {
+			return request{}, err
+		}
+		switch t {
+		case agentproto.FrameStdin, agentproto.FrameStdinEnd, agentproto.FrameControl:
+		default:
+			return request{t, payload}, nil
+		}
+	}
+}
+
+// serve runs the operation that a request names and returns the next request.
+// What the operation refuses is answered; the error returned is the
+// conversation's.
+func (o *op) serve(req request) (request, error) {
+	switch req.frame {
 	case agentproto.FramePing:
-		return o.w.Message(agentproto.FramePong, nil)
+		if err := o.w.Message(agentproto.FramePong, nil); err != nil {
+			return request{}, err
+		}
+		return o.next()
 	case agentproto.FrameStart:
 		var m agentproto.StartMessage
-		if err := agentproto.Decode(payload, &m); err != nil {
-			return err
+		if err := agentproto.Decode(req.payload, &m); err != nil {
+			return request{}, err
 		}
 		return o.command(m)
 	}
-	return o.file(t, payload)
+	if err := o.file(req.frame, req.payload); err != nil {
+		return request{}, err
+	}
+	o.r.Shrink()
+	return o.next()
 }
 
 // refuse answers with an error.

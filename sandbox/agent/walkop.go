@@ -43,7 +43,7 @@ func (o *op) walk(m agentproto.WalkMessage, names map[string]bool) error {
 	for _, p := range m.Prune {
 		req.Prune = append(req.Prune, string(p))
 	}
-	go o.watchEnd()
+	o.watch()
 	w := &walker{o: o}
 	err := o.box.root.Walk(req, w)
 	if w.err != nil {
@@ -58,11 +58,15 @@ func (o *op) walk(m agentproto.WalkMessage, names map[string]bool) error {
 	return o.w.Queue(agentproto.FrameEnd, nil)
 }
 
-// watchEnd ends an operation whose stream the service has closed. Nothing more
-// is to come from it, so the read returns only then.
-func (o *op) watchEnd() {
-	_, _, _ = o.r.Next()
-	_ = o.stream.SetWriteDeadline(time.Unix(1, 0))
+// watch ends an operation whose stream the service has closed. Nothing more is
+// to come from it, so the read returns only then; the stream cannot be used
+// again.
+func (o *op) watch() {
+	o.watched = true
+	go func() {
+		_, _, _ = o.r.Next()
+		_ = o.stream.SetWriteDeadline(time.Unix(1, 0))
+	}()
 }
 
 // walker sends a walk.

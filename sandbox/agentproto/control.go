@@ -37,23 +37,9 @@ func (p *process) Kill(ctx context.Context, grace time.Duration) error {
 }
 
 func (p *process) control(ctx context.Context, m ControlMessage) error {
-	ch := make(chan error, 1)
-	p.mu.Lock()
-	ended := p.acks == nil
-	if !ended {
-		p.nextID++
-		m.ID = p.nextID
-		p.acks[m.ID] = ch
-	}
-	p.mu.Unlock()
-	if ended {
-		return p.gone()
-	}
-	if err := p.op.w.Message(FrameControl, m); err != nil {
-		if p.ended() {
-			return p.gone()
-		}
-		return p.op.failure(err)
+	ch, err := p.send(m)
+	if err != nil {
+		return err
 	}
 	select {
 	case err := <-ch:
@@ -66,10 +52,22 @@ func (p *process) control(ctx context.Context, m ControlMessage) error {
 	}
 }
 
-func (p *process) ended() bool {
+// send writes a control and returns where its answer comes. The lock is held
+// meanwhile: the lane must not carry another command before it is written.
+func (p *process) send(m ControlMessage) (chan error, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.acks == nil
+	if p.acks == nil {
+		return nil, p.gone()
+	}
+	ch := make(chan error, 1)
+	p.nextID++
+	m.ID = p.nextID
+	p.acks[m.ID] = ch
+	if err := p.op.w.Message(FrameControl, m); err != nil {
+		return nil, p.op.failure(err)
+	}
+	return ch, nil
 }
 
 // gone is the error of a control that came after the end.

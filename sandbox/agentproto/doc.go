@@ -42,7 +42,8 @@
 // # Conversation
 //
 // The connection is a yamux session (the service is yamux client); one stream
-// carries one operation. A stream is a sequence of frames: a type byte, a
+// carries one operation at a time, and after one that ended cleanly the next. A
+// stream is a sequence of frames: a type byte, a
 // length of four bytes, big endian, and the payload, which is at most
 // [MaxMessage] bytes. Small messages are CBOR (RFC 8949) with integer keys,
 // decoded strictly; file contents and output are raw bytes. The first stream

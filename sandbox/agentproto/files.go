@@ -24,6 +24,7 @@ func (f files) Stat(ctx context.Context, path string) (sandbox.FileInfo, error) 
 		return sandbox.FileInfo{}, op.failure(err)
 	}
 	info, err := op.info()
+	op.clean = err == nil
 	if err != nil {
 		return sandbox.FileInfo{}, op.failure(err)
 	}
@@ -54,8 +55,14 @@ func (f files) Read(ctx context.Context, req sandbox.ReadRequest) (sandbox.ReadR
 	if err != nil {
 		return sandbox.ReadResult{}, op.failure(err)
 	}
+	op.clean = Reusable(res.Info.Bytes)
 	return res, nil
 }
+
+// Reusable says whether the stream on which a file of that size was read can
+// carry another operation. On that of a longer one the agent watches for the
+// service's end meanwhile, and so cannot wait for a request.
+func Reusable(bytes int64) bool { return bytes <= MaxChunk }
 
 func (op *operation) read(req sandbox.ReadRequest) (sandbox.ReadResult, error) {
 	var res sandbox.ReadResult
@@ -110,6 +117,7 @@ func (f files) Apply(ctx context.Context, changes []sandbox.Change) ([]sandbox.A
 	if err != nil {
 		return nil, op.failure(err)
 	}
+	op.clean = true
 	return applied, nil
 }
 

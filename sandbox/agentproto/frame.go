@@ -133,6 +133,16 @@ func (f *FrameReader) Next() (FrameType, []byte, error) {
 	return t, payload, nil
 }
 
+// Shrink gives a large buffer back.
+func (f *FrameReader) Shrink() {
+	if cap(f.buf) > shrinkAbove {
+		f.buf = nil
+	}
+}
+
+// shrinkAbove is how much a reader keeps between two operations.
+const shrinkAbove = 16 << 10
+
 // Expect reads a frame that must be of type want and decodes it into v; v may
 // be nil for an empty payload. A FrameError is returned as its error.
 func (f *FrameReader) Expect(want FrameType, v any) error {

@@ -29,9 +29,10 @@ func (s *Session) Start(ctx context.Context, cmd sandbox.Command) (sandbox.Proce
 		op.end()
 		return nil, cancelled(ctx)
 	}
-	op.ctx = context.WithoutCancel(ctx)
+	op.ctx, op.stop = context.WithoutCancel(ctx), func() bool { return true }
 	p := &process{op: op, cmd: cmd, done: make(chan struct{}), credit: make(chan int, 1), acks: map[uint32]chan error{}}
 	if err := p.start(ctx); err != nil {
+		op.clean = false // a deadline may have been set
 		op.end()
 		return nil, err
 	}
@@ -161,6 +162,7 @@ func (p *process) handle(t FrameType, payload []byte) (ended bool, err error) {
 			return false, err
 		}
 		p.exit, err = m.Exit()
+		p.op.clean = err == nil
 		return true, err
 	}
 	return false, nil
@@ -187,6 +189,10 @@ func (p *process) finish() {
 		ch <- errEnded
 	}
 	close(p.done)
+	if p.cmd.Stdin != nil {
+		// The feeder may be about to send: nobody else may use the lane.
+		p.op.clean = false
+	}
 	p.op.end()
 }
 

@@ -17,6 +17,7 @@ type Session struct {
 	mux     *yamux.Session
 	welcome Welcome
 	slots   chan struct{} // one token an operation
+	idle    chan *lane    // streams whose operation ended cleanly
 
 	done chan struct{}
 	once sync.Once
@@ -34,7 +35,7 @@ func Open(ctx context.Context, conn net.Conn, cfg Config) (*Session, error) {
 		_ = conn.Close()
 		return nil, unavailable("The session with the agent cannot be opened.", err)
 	}
-	s := &Session{mux: mux, slots: make(chan struct{}, MaxOperations), done: make(chan struct{})}
+	s := &Session{mux: mux, slots: make(chan struct{}, MaxOperations), idle: make(chan *lane, maxIdle), done: make(chan struct{})}
 	go s.watch()
 	if err := s.hello(ctx, cfg); err != nil {
 		s.end(err)
@@ -123,40 +124,65 @@ func (s *Session) Ping(ctx context.Context) (time.Duration, error) {
 	if err := op.r.Expect(FramePong, nil); err != nil {
 		return 0, op.failure(err)
 	}
+	op.clean = true
 	return time.Since(start), nil
 }
 
 // Files is the file work in the box.
 func (s *Session) Files() sandbox.Files { return files{s} }
 
-// An operation is one stream. Its context's end makes every read and write on
-// it fail at once.
-type operation struct {
-	s      *Session
-	ctx    context.Context
+// A lane is a stream with its reader and writer. One whose operation has ended
+// cleanly carries the next: opening and closing a stream costs more than a
+// short operation's own frames.
+type lane struct {
 	stream *yamux.Stream
 	r      *FrameReader
 	w      *FrameWriter
-	stop   func() bool
 }
 
-// begin opens a stream. The error is what the operation returns.
+// maxIdle is how many lanes are kept for later operations.
+const maxIdle = 4
+
+// An operation has a lane for itself. Its context's end makes every read and
+// write on it fail at once.
+type operation struct {
+	*lane
+	s     *Session
+	ctx   context.Context
+	stop  func() bool
+	clean bool // the lane can carry another operation
+}
+
+// begin takes a lane. The error is what the operation returns.
 func (s *Session) begin(ctx context.Context) (*operation, error) {
 	if err := s.acquire(ctx); err != nil {
 		return nil, err
 	}
-	stream, err := s.mux.OpenStream()
+	l, err := s.lane()
 	if err != nil {
 		<-s.slots
 		s.end(lost(err))
 		return nil, s.err
 	}
-	op := &operation{s: s, ctx: ctx, stream: stream, r: NewFrameReader(stream), w: NewFrameWriter(stream)}
+	op := &operation{lane: l, s: s, ctx: ctx}
 	op.stop = context.AfterFunc(ctx, func() {
 		// A deadline in the past; setting it cannot fail.
-		_ = stream.SetDeadline(time.Unix(1, 0))
+		_ = l.stream.SetDeadline(time.Unix(1, 0))
 	})
 	return op, nil
+}
+
+func (s *Session) lane() (*lane, error) {
+	select {
+	case l := <-s.idle:
+		return l, nil
+	default:
+	}
+	stream, err := s.mux.OpenStream()
+	if err != nil {
+		return nil, err
+	}
+	return &lane{stream: stream, r: NewFrameReader(stream), w: NewFrameWriter(stream)}, nil
 }
 
 func (s *Session) acquire(ctx context.Context) error {
@@ -176,12 +202,20 @@ func (s *Session) acquire(ctx context.Context) error {
 // detach lets the operation outlive its context.
 func (op *operation) detach() bool { return op.stop() }
 
-// end gives the stream up.
+// end keeps the lane for the next operation if it is clean and the context's
+// end has not touched it, and else gives the stream up.
 func (op *operation) end() {
-	op.stop()
+	defer func() { <-op.s.slots }()
+	if op.stop() && op.clean {
+		op.r.Shrink()
+		select {
+		case op.s.idle <- op.lane:
+			return
+		default:
+		}
+	}
 	// The peer's end of the stream ends with the session at the latest.
 	_ = op.stream.Close()
-	<-op.s.slots
 }
 
 // failure turns the error of a read or write on the stream into what the
