@@ -3,7 +3,9 @@ package fs_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -48,6 +50,20 @@ func TestPatternsChoosePaths(t *testing.T) {
 	for _, pattern := range []string{"[", "{a", "a\\", "/"} {
 		bad(t, b, runtime.CodePatternInvalid, "repo.glob", args{"pattern": pattern})
 	}
+}
+
+// Every combination of braces is tried when matching: 2^60 of them would hold
+// a core for good.
+func TestAHostileGlobIsRefusedAtOnce(t *testing.T) {
+	b := bench(t)
+	b.Write(strings.Repeat("a", 60), "x")
+	begun := time.Now()
+	hostile := strings.Repeat("{a,a}", 60) + "b"
+	bad(t, b, runtime.CodePatternInvalid, "repo.glob", args{"pattern": hostile})
+	bad(t, b, runtime.CodePatternInvalid, "repo.search", args{"query": "x", "pathGlobs": []string{"!" + hostile}})
+	good[fs.GlobOutput](t, b, "repo.glob", args{"pattern": strings.Repeat("**/*a", 150)})
+	require.Less(t, time.Since(begun), 5*time.Second)
+	require.Equal(t, 1, good[fs.GlobOutput](t, b, "repo.glob", args{"pattern": strings.Repeat("{a,b}", 7) + "*"}).Total)
 }
 
 func TestWhatIsLeftOutIsCounted(t *testing.T) {

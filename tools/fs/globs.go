@@ -31,6 +31,9 @@ func compileGlob(p string) (glob, *runtime.Fault) {
 	if clean == "" || strings.ContainsRune(clean, 0) || !doublestar.ValidatePattern(clean) {
 		return glob{}, runtime.Faultf(runtime.CodePatternInvalid, "The glob %q does not compile. Check its brackets, braces and backslashes; **/*.go is one that does.", p)
 	}
+	if ways(clean) > maxWays {
+		return glob{}, runtime.Faultf(runtime.CodePatternInvalid, "The glob %q has more than %d alternatives in braces together. Split it into several.", p, maxWays)
+	}
 	if !anchored && !strings.Contains(clean, "/") {
 		clean = "**/" + clean
 	}
@@ -40,6 +43,34 @@ func compileGlob(p string) (glob, *runtime.Fault) {
 		hidden:  strings.HasPrefix(clean, ".") || strings.Contains(clean, "/."),
 		files:   strings.HasPrefix(last, "*."),
 	}, nil
+}
+
+// maxWays bounds the alternatives of a pattern: matching tries all combinations
+// of them, which a hostile pattern makes as many as it likes.
+const maxWays = 128
+
+// ways is how many patterns without braces a pattern stands for, at most.
+func ways(p string) int {
+	n := 1
+	var commas []int // of the groups that are open
+	for i := 0; i < len(p) && n <= maxWays; i++ {
+		switch p[i] {
+		case '\\':
+			i++
+		case '{':
+			commas = append(commas, 0)
+		case ',':
+			if len(commas) > 0 {
+				commas[len(commas)-1]++
+			}
+		case '}':
+			if len(commas) > 0 {
+				n *= commas[len(commas)-1] + 1
+				commas = commas[:len(commas)-1]
+			}
+		}
+	}
+	return n
 }
 
 func (g glob) match(path string) bool { return doublestar.MatchUnvalidated(g.pattern, path) }

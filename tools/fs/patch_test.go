@@ -92,7 +92,7 @@ func TestFilesAreDeletedRenamedAndEmptied(t *testing.T) {
 	b.Write("gone", "x\n")
 	b.Write("old", "\x00binary")
 	b.Write("emptied", "x\n")
-	good[fs.PatchOutput](t, b, "file.patch", args{
+	out := good[fs.PatchOutput](t, b, "file.patch", args{
 		"patch": "diff --git a/gone b/gone\ndeleted file mode 100644\n--- a/gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n" +
 			"diff --git a/old b/new\nsimilarity index 100%\nrename from old\nrename to new\n" +
 			"--- a/emptied\n+++ b/emptied\n@@ -1 +0,0 @@\n-x\n",
@@ -102,6 +102,8 @@ func TestFilesAreDeletedRenamedAndEmptied(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(b.Dir, "old"))
 	require.Equal(t, "\x00binary", b.Read("new"))
 	require.Empty(t, b.Read("emptied"))
+	require.Equal(t, []string{"", hashOf("\x00binary"), hashOf("")}, []string{out.Files[0].Hash, out.Files[1].Hash, out.Files[2].Hash})
+	require.Equal(t, []string{hashOf("x\n"), hashOf("\x00binary"), hashOf("x\n")}, []string{out.Files[0].OldHash, out.Files[1].OldHash, out.Files[2].OldHash})
 }
 
 func TestANewFileIsMadeByAPatchAndNotOverAnother(t *testing.T) {

@@ -38,9 +38,9 @@ type SearchOutput struct {
 	Skipped          []Skipped `json:"skipped"`
 }
 
-// searchTool makes repo.search with these engines: the first that is done
-// answers.
-func searchTool(engines ...engine) *runtime.Tool {
+// searchTool makes repo.search with a time limit and engines, of which the
+// first that is done answers.
+func searchTool(limit time.Duration, engines ...engine) *runtime.Tool {
 	return runtime.NewTool(looking("repo.search", "search.json", runtime.Definition{
 		Title: "Search in files",
 		Description: "Finds lines that contain a text or match a regular expression, with path, line, column and a preview, ordered by path. " +
@@ -53,7 +53,7 @@ func searchTool(engines ...engine) *runtime.Tool {
 		},
 		Activity: func(in SearchInput) string { return "Searching for " + strconv.Quote(in.Query) },
 		Run: func(ctx context.Context, g *runtime.Grant, in SearchInput) (runtime.Output, error) {
-			return search(ctx, g, in, engines)
+			return search(ctx, g, in, limit, engines)
 		},
 	})
 }
@@ -103,12 +103,12 @@ func inGitDir(path string) bool {
 // it cannot search here, and another is to.
 type engine func(ctx context.Context, g *runtime.Grant, q *query, c *collector) (done bool, err error)
 
-func search(ctx context.Context, g *runtime.Grant, in SearchInput, engines []engine) (runtime.Output, error) {
+func search(ctx context.Context, g *runtime.Grant, in SearchInput, limit time.Duration, engines []engine) (runtime.Output, error) {
 	q, fault := in.compile()
 	if fault != nil {
 		return runtime.Output{}, fault
 	}
-	limited, cancel := context.WithTimeout(ctx, searchTime)
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var c *collector
 	var done bool
@@ -151,7 +151,7 @@ func (o SearchOutput) message() string {
 	var parts []string
 	switch {
 	case o.TimedOut:
-		parts = append(parts, fmt.Sprintf("The search was ended after %v; there may be more matches. Narrow it with pathGlobs.", searchTime))
+		parts = append(parts, "The search ran into its time limit; there may be more matches. Narrow it with pathGlobs.")
 	case o.TotalMatches == 0:
 		parts = append(parts, "No line matches.")
 		if len(o.LeftOut) > 0 {

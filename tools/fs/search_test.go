@@ -270,6 +270,14 @@ func TestTheFirstOfManyMatchesAreReturned(t *testing.T) {
 	})
 }
 
+func TestWhatWasFoundInTimeIsReturned(t *testing.T) {
+	b := runtimetest.New(t, fs.StuckAfterOneMatch(50*time.Millisecond))
+	out := good[fs.SearchOutput](t, b, "repo.search", args{"query": "needle"})
+	require.True(t, out.TimedOut && out.Truncated)
+	require.Equal(t, []string{"f:1:1:needle"}, lines(out))
+	require.Equal(t, 1, out.TotalMatches)
+}
+
 // A search must not tell what a run may not read, not even by counting.
 func TestASearchTellsNothingOfWhatMayNotBeRead(t *testing.T) {
 	for _, tool := range []*runtime.Tool{fs.WalkOnly(), fs.RipgrepOnly()} {

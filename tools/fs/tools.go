@@ -22,7 +22,7 @@ func Tools() []*runtime.Tool {
 	return []*runtime.Tool{
 		readTool(), listTool(), statTool(),
 		writeTool(), editTool(), patchTool(), deleteTool(), moveTool(),
-		globTool(), searchTool(ripgrep, walkSearch),
+		globTool(), searchTool(searchTime, ripgrep, walkSearch),
 	}
 }
 

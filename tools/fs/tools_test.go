@@ -3,6 +3,7 @@ package fs_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"sort"
@@ -68,4 +69,51 @@ func snapshot(t testing.TB, dir string) []string {
 	}))
 	sort.Strings(all)
 	return all
+}
+
+// Every schema closes its objects and bounds what it takes.
+func TestEverySchemaIsClosedAndBounded(t *testing.T) {
+	var walk func(at string, s map[string]any)
+	walk = func(at string, s map[string]any) {
+		types, _ := s["type"].(string)
+		need := map[string][]string{
+			"object": {"additionalProperties"}, "string": {"maxLength"}, "array": {"maxItems", "items"}, "integer": {"minimum", "maximum"},
+		}[types]
+		for _, key := range need {
+			if _, isEnum := s["enum"]; isEnum && types == "string" {
+				continue
+			}
+			require.Contains(t, s, key, at)
+		}
+		if types == "object" && s["additionalProperties"] != false {
+			require.Contains(t, s, "maxProperties", at)
+			walk(at+"/*", s["additionalProperties"].(map[string]any))
+		}
+		properties, _ := s["properties"].(map[string]any)
+		for name, p := range properties {
+			walk(at+"/"+name, p.(map[string]any))
+		}
+		if types == "object" && s["additionalProperties"] == false {
+			require.Contains(t, s, "required", at)
+			for _, r := range s["required"].([]any) {
+				require.Contains(t, properties, r, at)
+			}
+		}
+		if items, ok := s["items"].(map[string]any); ok {
+			walk(at+"[]", items)
+		}
+	}
+	names := map[string]bool{}
+	for _, tool := range fs.Tools() {
+		names[tool.Name] = true
+		for kind, raw := range map[string]json.RawMessage{"input": tool.Input, "output": tool.Output} {
+			var s map[string]any
+			require.NoError(t, json.Unmarshal(raw, &s))
+			require.Equal(t, "object", s["type"])
+			walk(tool.Name+" "+kind, s)
+		}
+		require.Equal(t, tool.Mutating, tool.Needs.WriteWorkspace, tool.Name)
+		require.NotEmpty(t, tool.Description)
+	}
+	require.Len(t, names, 10)
 }
