@@ -244,6 +244,16 @@ func TestAllowedVariationsAreStillHardened(t *testing.T) {
 	}
 }
 
+func TestWayIntoAReadOnlyWorkspaceLeadsNowhereElse(t *testing.T) {
+	c, err := oci.BoxConfig(sandbox.Spec{RunID: "run-1", Workspace: sandbox.Workspace{ReadOnly: true}})
+	require.NoError(t, err)
+	require.NoError(t, oci.AssertHardened(c))
+	fill := at(t, c, "/run/sandboxd/fill")
+	require.Equal(t, at(t, c, "/workspace").Source, fill.Source)
+	fill.Source = "/srv/other"
+	require.Error(t, oci.AssertHardened(c))
+}
+
 func TestSpecsThatNoBoxCanBeMadeFromAreInvalid(t *testing.T) {
 	for name, spec := range map[string]sandbox.Spec{
 		"no run":                {},

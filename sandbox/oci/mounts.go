@@ -51,6 +51,9 @@ func checkMounts(spec *specs.Spec, forbidden []string) error {
 				fault = "hides " + earlier
 			}
 		}
+		if m.Destination == agentproto.FillMount && !shownReadOnly(spec.Mounts, m.Source) {
+			fault = "is a way into something that is not a read-only mount of the box"
+		}
 		if fault != "" {
 			return &NotHardenedError{fmt.Sprintf("mounts[%d] at %q", i, m.Destination), fault}
 		}
@@ -62,6 +65,13 @@ func checkMounts(spec *specs.Spec, forbidden []string) error {
 		}
 	}
 	return nil
+}
+
+// shownReadOnly tells whether the box has source as a read-only mount.
+func shownReadOnly(mounts []specs.Mount, source string) bool {
+	return slices.ContainsFunc(mounts, func(m specs.Mount) bool {
+		return m.Source == source && m.Destination != agentproto.FillMount && slices.Contains(m.Options, "ro")
+	})
 }
 
 // mountFault says what is wrong with one mount, or "".
