@@ -69,14 +69,17 @@ func (q *queue) put(it *item, urgent bool) error {
 	if q.closed {
 		return closedProblem()
 	}
+	news := urgent
 	if it.isNote() {
 		if q.noteBytes+it.bytes > maxNoteBytes {
 			return runtime.Problemf(runtime.ProblemUnavailable,
 				"The ledger cannot write and too much waits for it.")
 		}
 		q.noteBytes += it.bytes
+		// The writer knows of the first note and when it is due; further ones
+		// that may wait as well need not wake it.
 		if q.noteSince.IsZero() {
-			q.noteSince = time.Now()
+			q.noteSince, news = time.Now(), true
 		}
 	}
 	if now := q.now().UTC(); now.After(q.last) {
@@ -85,7 +88,9 @@ func (q *queue) put(it *item, urgent bool) error {
 	it.at = q.last
 	q.items = append(q.items, it)
 	q.urgent = q.urgent || urgent
-	q.signal()
+	if news {
+		q.signal()
+	}
 	return nil
 }
 
