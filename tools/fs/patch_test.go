@@ -113,6 +113,8 @@ func TestANewFileIsMadeByAPatchAndNotOverAnother(t *testing.T) {
 	info, err := os.Stat(filepath.Join(b.Dir, "exists"))
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o755), info.Mode().Perm())
+	good[fs.PatchOutput](t, b, "file.patch", args{"patch": "diff --git a/empty b/empty\nnew file mode 100644\nindex 0000000..e69de29\n"})
+	require.Empty(t, b.Read("empty"))
 	bad(t, b, runtime.CodeFileExists, "file.patch", args{"patch": create})
 	bad(t, b, runtime.CodePatchInvalid, "file.patch", args{"patch": create, "baseHash": hashOf("x\n")})
 }
@@ -187,6 +189,18 @@ func TestOfTwoConcurrentPatchesOneIsStale(t *testing.T) {
 		require.Equal(t, 100, strings.Count(got, "\n"))
 		require.NotEqual(t, strings.Contains(got, "FIFTY"), strings.Contains(got, "SEVENTY"))
 	}
+}
+
+func TestACopyKeepsItsSourceAndMode(t *testing.T) {
+	b := bench(t)
+	b.Write("f", abc)
+	require.NoError(t, os.Chmod(filepath.Join(b.Dir, "f"), 0o755))
+	good[fs.PatchOutput](t, b, "file.patch", args{"patch": "diff --git a/f b/g\ncopy from f\ncopy to g\n--- a/f\n+++ b/g\n@@ -1,2 +1,2 @@\n a\n-b\n+B\n"})
+	require.Equal(t, abc, b.Read("f"))
+	require.Equal(t, "a\nB\nc\n", b.Read("g"))
+	info, err := os.Stat(filepath.Join(b.Dir, "g"))
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o755), info.Mode().Perm())
 }
 
 func TestAHardLinkIsParted(t *testing.T) {

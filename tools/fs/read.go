@@ -234,11 +234,7 @@ func (r *reading) content() string {
 	if e := r.scanner.Encoding(); e != text.Latin1 && e != text.Unknown8Bit {
 		return string(kept)
 	}
-	lines := text.Split(kept)
-	for i := range lines {
-		lines[i].Raw = text.View(lines[i].Raw)
-	}
-	return string(text.Join(lines))
+	return string(text.ViewLines(kept))
 }
 
 // message says what a model would otherwise have to guess.

@@ -53,8 +53,7 @@ func loadTree(ctx context.Context, g *runtime.Grant, entered map[string]bool) (*
 	if err != nil {
 		return nil, err
 	}
-	t.judge(rules, entered)
-	return t, nil
+	return t, t.judge(ctx, rules, entered)
 }
 
 // loadRules reads the .gitignore files. What they leave out is not secret, so
@@ -75,14 +74,18 @@ func loadRules(ctx context.Context, g *runtime.Grant, files []string) (*ignore.R
 }
 
 // judge marks what is ignored. Entries come parents first.
-func (t *tree) judge(rules *ignore.Rules, entered map[string]bool) {
+func (t *tree) judge(ctx context.Context, rules *ignore.Rules, entered map[string]bool) error {
 	t.ignored = make([]bool, len(t.entries))
 	dirs := map[string]bool{}
 	for i, e := range t.entries {
+		if i%256 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
 		isDir := e.Info.Type == sandbox.TypeDir
 		t.ignored[i] = dirs[path.Dir(e.Path)] || !entered[e.Path] && rules.Match(e.Path, isDir)
 		if isDir && t.ignored[i] {
 			dirs[e.Path] = true
 		}
 	}
+	return nil
 }

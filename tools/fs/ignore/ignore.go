@@ -16,8 +16,14 @@ import (
 // FileName is the name of the files that hold patterns.
 const FileName = ".gitignore"
 
-// MaxBytes bounds a pattern file; what is longer is cut.
-const MaxBytes = 1 << 20
+// The bounds of a pattern file: what is longer is cut, and so is the list of
+// its patterns. A tree is hostile input, and every path is held against every
+// pattern.
+const (
+	MaxBytes        = 1 << 20
+	maxPatterns     = 5000
+	maxPatternBytes = 1024
+)
 
 // Rules are the patterns of a tree. The zero value ignores nothing.
 type Rules struct {
@@ -36,7 +42,10 @@ func (r *Rules) Add(dir string, content []byte) {
 	}
 	var patterns []pattern
 	for line := range strings.SplitSeq(strings.TrimPrefix(string(content), "\ufeff"), "\n") {
-		if p, ok := parse(strings.TrimSuffix(line, "\r")); ok {
+		if len(patterns) == maxPatterns {
+			break
+		}
+		if p, ok := parse(strings.TrimSuffix(line, "\r")); ok && len(line) <= maxPatternBytes {
 			patterns = append(patterns, p)
 		}
 	}

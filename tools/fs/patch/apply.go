@@ -1,6 +1,7 @@
 package patch
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 
@@ -27,6 +28,12 @@ type Placed struct {
 // Apply makes the new bytes of one file; src is not changed. The error is a
 // *MismatchError.
 func (f File) Apply(src []byte) (*Result, error) {
+	switch {
+	case f.Op == OpDelete && (f.Whole || len(src) == 0):
+		return &Result{Removed: bytes.Count(src, []byte(text.LF))}, nil
+	case f.Op != OpDelete && len(f.Hunks) == 0:
+		return &Result{Data: append([]byte{}, src...)}, nil
+	}
 	b := newBody(src)
 	b.takeMark(f.Hunks)
 	places, err := b.locateAll(f)
@@ -43,10 +50,6 @@ func (f File) Apply(src []byte) (*Result, error) {
 		}
 	}
 	if f.Op == OpDelete {
-		if f.Whole {
-			w.result.Removed = len(b.lines)
-			return w.result, nil
-		}
 		if len(w.out) > 0 {
 			e := &MismatchError{Path: f.Path(), Reason: ReasonIncomplete, PatchLine: f.Line}
 			e.Message = fmt.Sprintf("the patch deletes %q, but removes only %d of its %d lines. Remove every line, or use file.delete.", f.Path(), w.result.Removed, len(b.lines))

@@ -2,10 +2,11 @@ package patch
 
 import "strings"
 
-// MaxFiles and MaxHunks bound a patch.
+// MaxFiles, MaxHunks and MaxLines bound a patch.
 const (
 	MaxFiles = 1000
 	MaxHunks = 20_000
+	MaxLines = 500_000
 )
 
 // Options help Parse where a patch leaves something open.
@@ -19,6 +20,9 @@ type Options struct {
 // a *SyntaxError. What it returns is unchecked input still: paths in
 // particular.
 func Parse(text string, opts Options) (*Patch, error) {
+	if strings.Count(text, "\n") > MaxLines {
+		return nil, syntaxf(0, "the patch has more than %d lines; send it in parts", MaxLines)
+	}
 	r := newReader(text)
 	p := &parser{reader: r, opts: opts}
 	var files []File

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -202,6 +203,25 @@ func TestHeadersSayWhatHappensToEachFile(t *testing.T) {
 		{patch.OpCreate, "", "empty", 0o755, 0},
 		{patch.OpCopy, "x", "y", 0, 0},
 	}, got)
+}
+
+// What a patch or its sender makes long costs time in proportion, and no more.
+func TestHostilePatchesAreRefusedAtOnce(t *testing.T) {
+	begun := time.Now()
+	for _, diff := range []string{
+		"diff --git " + strings.Repeat("a ", 1<<21) + "\nold mode 100644\nnew mode 100755\n",
+		strings.Repeat("\n", 8<<20),
+		"--- a/f\n+++ b/f\n" + strings.Repeat("@@ -1,2000000000 +1,2000000000 @@\n a\n", 100_000),
+		strings.Repeat("--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n", 5000),
+	} {
+		_, err := patch.Parse(diff, patch.Options{})
+		require.Error(t, err)
+	}
+	p, err := patch.Parse("--- a/f\n+++ b/f\n"+strings.Repeat("@@ -1,2 +1,2 @@\n a\n-x\n+y\n", 19_000), patch.Options{})
+	require.NoError(t, err)
+	_, err = p.Files[0].Apply([]byte(strings.Repeat("a\n", 500_000)))
+	require.Error(t, err)
+	require.Less(t, time.Since(begun), 10*time.Second)
 }
 
 // Names are input: they come out as written, for the kernel to judge.

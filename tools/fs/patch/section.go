@@ -18,6 +18,9 @@ type head struct {
 	createMode, delete string
 }
 
+// maxNames bounds the line of two names; telling them apart tries every space.
+const maxNames = 4 * 4096
+
 // section reads one file: its headers, then its hunks.
 func (p *parser) section() (File, error) {
 	h, err := p.head()
@@ -38,6 +41,9 @@ func (p *parser) section() (File, error) {
 func (p *parser) head() (*head, error) {
 	h := &head{line: p.number()}
 	if rest, ok := strings.CutPrefix(p.header(p.at), "diff --git "); ok {
+		if len(rest) > maxNames {
+			return nil, syntaxf(p.number(), "the names of the diff --git line are too long")
+		}
 		h.git, h.gitNames = true, rest
 		p.at++
 	}

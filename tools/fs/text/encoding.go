@@ -114,6 +114,20 @@ func View(line []byte) []byte {
 	return out
 }
 
+// ViewLines is View for every line of a text.
+func ViewLines(data []byte) []byte {
+	out := make([]byte, 0, len(data)+len(data)/4)
+	for len(data) > 0 {
+		end := bytes.IndexByte(data, '\n') + 1
+		if end == 0 {
+			end = len(data)
+		}
+		out = append(out, View(data[:end])...)
+		data = data[end:]
+	}
+	return out
+}
+
 // ToLatin1 is the way back from View for a line that was not valid UTF-8. ok
 // is false where a character has no byte.
 func ToLatin1(view []byte) (raw []byte, ok bool) {
