@@ -24,8 +24,7 @@
 // polling. /proc must be mounted and be of the box's own pid namespace.
 //
 // Rights. The agent is uid 0 with exactly CAP_SETUID, CAP_SETGID and CAP_KILL
-// in the permitted and effective sets (uid 0 in the bounding set is enough:
-// the runtime gives root what is bounded), no_new_privs set. The container's
+// in the bounding set (root then has them and no others), no_new_privs set. The container's
 // seccomp profile must leave it clone3, execve, openat2, renameat2, pidfd_open,
 // pidfd_send_signal, seccomp and prctl; commands get a second filter
 // ([Config].Filter) between clone and exec, which closes clone3 again. The
@@ -36,16 +35,15 @@
 // usually /run/sandboxd/cgroup/unified/<container's cgroup> and
 // /run/sandboxd/cgroup/pids/<container's cgroup>. The container's own processes
 // live in that directory (or, on pure v2 with a pids controller to delegate, in
-// a child of it). The agent makes cmd-<n> below the first and cmds/<slot> below
+// a child of it). The agent makes cmd-<slot>-<n> below the first and cmds/<slot> below
 // the second; it never removes the directory itself.
 //
 // # Conversation
 //
 // The connection is a yamux session (the service is yamux client); one stream
 // carries one operation at a time, and after one that ended cleanly the next. A
-// stream is a sequence of frames: a type byte, a
-// length of four bytes, big endian, and the payload, which is at most
-// [MaxMessage] bytes. Small messages are CBOR (RFC 8949) with integer keys,
+// stream is a sequence of frames: a type byte, a length of four bytes, big
+// endian, and the payload, which is at most [MaxMessage] bytes. Small messages are CBOR (RFC 8949) with integer keys,
 // decoded strictly; file contents and output are raw bytes. The first stream
 // is the hello: version, token and [Config]; the agent compares the token in
 // constant time and answers with its [Welcome]. The first hello's Config

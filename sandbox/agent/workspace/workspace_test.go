@@ -77,7 +77,18 @@ func noTemporaries(t testing.TB, dir string) {
 }
 
 func TestNoPathLeadsOut(t *testing.T) {
-	r, ws := open(t)
+	t.Run("openat2", func(t *testing.T) {
+		r, ws := open(t)
+		noPathLeadsOut(t, r, ws)
+	})
+	t.Run("without openat2", func(t *testing.T) {
+		r, ws := open(t)
+		require.NoError(t, workspace.WithoutOpenat2(r, ws))
+		noPathLeadsOut(t, r, ws)
+	})
+}
+
+func noPathLeadsOut(t *testing.T, r *workspace.Root, ws string) {
 	put(t, ws+"/in", "inside")
 	put(t, ws+"/dir/deep", "deep")
 	for link, target := range map[string]string{
