@@ -56,7 +56,7 @@ func (s *step) load(ctx context.Context, g *runtime.Grant) error {
 		return err
 	}
 	if s.base != "" && s.base != hash {
-		return stale(s.file.Old, hash)
+		return stalePatch(s.file, data, hash)
 	}
 	s.src = data
 	if s.file.Op != patch.OpCopy {
@@ -68,6 +68,20 @@ func (s *step) load(ctx context.Context, g *runtime.Grant) error {
 	}
 	s.mode = info.Mode
 	return nil
+}
+
+// stalePatch also tells whether the patch would fit the file as it is now: a
+// caller that knows need not make it anew.
+func stalePatch(f patch.File, now []byte, hash string) *runtime.Fault {
+	fault := stale(f.Old, hash)
+	_, err := f.Apply(now)
+	if structured, ok := fault.Structured.(map[string]any); ok {
+		structured["patchFits"] = err == nil
+	}
+	if err == nil {
+		fault.Message += " The same patch would fit the file as it is now."
+	}
+	return fault
 }
 
 // change applies the section to what was read.

@@ -40,8 +40,9 @@ func TestStalePatchIsRefusedAndFileUntouched(t *testing.T) {
 	b := bench(t)
 	b.Write("f", abc)
 	r := bad(t, b, runtime.CodeBaseHashMismatch, "file.patch", args{"patch": onB("f"), "baseHash": hashOf("older")})
-	require.Equal(t, hashOf(abc), runtimetest.Output[map[string]any](t, r)["currentHash"])
+	require.Equal(t, map[string]any{"path": "f", "currentHash": hashOf(abc), "patchFits": true}, runtimetest.Output[map[string]any](t, r))
 	require.Equal(t, runtime.ClassInvalidArgs, r.ErrorClass)
+	require.Contains(t, r.SafeMessage, "would fit")
 	bad(t, b, runtime.CodeBaseHashRequired, "file.patch", args{"patch": onB("f")})
 	good[fs.PatchOutput](t, b, "file.patch", args{"patch": onB("f"), "baseHash": hashOf(abc)})
 }
