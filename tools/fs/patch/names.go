@@ -77,7 +77,9 @@ func (h *head) resolve(argument string) (oldName, newName string, err error) {
 }
 
 // prefixes are the pairs that git writes before names.
-var prefixes = [][2]string{{"a/", "b/"}, {"i/", "w/"}, {"c/", "i/"}, {"c/", "w/"}, {"o/", "w/"}, {"1/", "2/"}}
+func prefixes() [][2]string {
+	return [][2]string{{"a/", "b/"}, {"i/", "w/"}, {"c/", "i/"}, {"c/", "w/"}, {"o/", "w/"}, {"1/", "2/"}}
+}
 
 // stripped returns the names of --- and +++ without their prefixes, "" for
 // /dev/null. They are taken off in pairs only, so that a directory a stays.
@@ -92,7 +94,7 @@ func (h *head) stripped(argument string) (minus, plus string) {
 	if argument != "" && (minus == argument || minus == "") && (plus == argument || plus == "") {
 		return minus, plus
 	}
-	for _, pre := range prefixes {
+	for _, pre := range prefixes() {
 		if (minus == "" || strings.HasPrefix(minus, pre[0])) && (plus == "" || strings.HasPrefix(plus, pre[1])) {
 			return strings.TrimPrefix(minus, pre[0]), strings.TrimPrefix(plus, pre[1])
 		}
@@ -109,7 +111,7 @@ func (h *head) namesAgree(oldName, newName string) bool {
 	if newName == "" {
 		newName = oldName
 	}
-	pairs := append([][2]string{{"", ""}}, prefixes...)
+	pairs := append([][2]string{{"", ""}}, prefixes()...)
 	for _, pre := range pairs {
 		for _, q := range []func(string) string{plainName, quoteName} {
 			for _, q2 := range []func(string) string{plainName, quoteName} {

@@ -44,16 +44,14 @@ func closingQuote(s string) int {
 	return -1
 }
 
-var escapes = map[byte]byte{
-	'a': '\a', 'b': '\b', 't': '\t', 'n': '\n', 'v': '\v', 'f': '\f', 'r': '\r', '"': '"', '\\': '\\',
-}
-
+// escape reads a backslash and what it stands for.
 func escape(s string) (c byte, size int, ok bool) {
 	if len(s) < 2 {
 		return 0, 0, false
 	}
-	if c, ok := escapes[s[1]]; ok {
-		return c, 2, true
+	const names, bytes = `abtnvfr"\\`, "\a\b\t\n\v\f\r\"\\"
+	if at := strings.IndexByte(names, s[1]); at >= 0 {
+		return bytes[at], 2, true
 	}
 	if len(s) < 4 {
 		return 0, 0, false

@@ -242,3 +242,13 @@ func TestNamesThatLeadOutAreNotHidden(t *testing.T) {
 		require.Equal(t, want, p.Files[0].New)
 	}
 }
+
+func TestQuotedNamesAreReadAsGitWritesThem(t *testing.T) {
+	p, err := patch.Parse("--- /dev/null\n+++ \"b/tab\\tquote\\\"back\\\\slash\\303\\244\\a\"\n@@ -0,0 +1 @@\n+x\n", patch.Options{})
+	require.NoError(t, err)
+	require.Equal(t, "tab\tquote\"back\\slashä\a", p.Files[0].New)
+	for _, broken := range []string{`"b/x`, `"b/\q"`, `"b/\777"`, `"b/\9"`, `"b/x"y`} {
+		_, err := patch.Parse("--- /dev/null\n+++ "+broken+"\n@@ -0,0 +1 @@\n+x\n", patch.Options{})
+		require.Error(t, err, broken)
+	}
+}

@@ -157,7 +157,7 @@ func epoch(stamp string) bool {
 // cutStamp splits a name from the time that diff writes after a tab.
 func cutStamp(s string) (name, stamp string) {
 	if strings.HasPrefix(s, `"`) {
-		if end := strings.LastIndexByte(s, '"'); end > 0 {
+		if end := closingQuote(s); end > 0 && strings.TrimLeft(s[end+1:], "\t ") != s[end+1:] || end == len(s)-1 {
 			return s[:end+1], strings.TrimSpace(s[end+1:])
 		}
 	}
