@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"sync"
 
 	"github.com/sandboxd/sandboxd/sandbox"
 	"golang.org/x/sys/unix"
@@ -48,17 +49,29 @@ func newSlots(b *box) (*slots, error) {
 	if b.cfg.PidsCgroupDir != "" || v2pids {
 		s.pids = pids
 	}
-	for i := range b.cfg.Commands {
-		sl := &slot{slots: s, index: i, jobs: make(chan func()), kept: map[int]bool{}}
-		if err := sl.open(); err != nil {
-			return nil, errors.Join(err, s.close())
-		}
-		s.all = append(s.all, sl)
-		s.free <- sl
+	if err := s.open(); err != nil {
+		return nil, errors.Join(err, s.close())
 	}
 	s.mark = b.cfg.Cgroup2Dir == "" && canMark(s.first)
 	s.describe(v2pids)
 	return s, nil
+}
+
+// open opens all slots side by side: each waits for the kernel to move its
+// thread into a cgroup.
+func (s *slots) open() error {
+	opened := make([]error, s.box.cfg.Commands)
+	var wait sync.WaitGroup
+	for i := range opened {
+		sl := &slot{slots: s, index: i, jobs: make(chan func()), kept: map[int]bool{}}
+		s.all = append(s.all, sl)
+		wait.Go(func() { opened[i] = sl.open() })
+	}
+	wait.Wait()
+	for _, sl := range s.all {
+		s.free <- sl
+	}
+	return errors.Join(opened...)
 }
 
 // pidsShare returns the limit of one command. Invariant: all commands at their

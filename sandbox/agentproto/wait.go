@@ -21,7 +21,9 @@ func WaitSocket(ctx context.Context, path string) (net.Conn, error) {
 	if err != nil {
 		return nil, unavailable("The directory of the agent's socket cannot be watched.", err)
 	}
-	defer watch.Close()
+	// The kernel takes its time to give a watch up (a grace period of RCU); the
+	// box need not wait for it.
+	defer func() { go watch.Close() }()
 	stop := context.AfterFunc(ctx, func() {
 		// Ends a read that waits; the loop then sees the context's end.
 		_ = watch.SetReadDeadline(time.Unix(1, 0))
