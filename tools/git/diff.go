@@ -25,10 +25,7 @@ func (in DiffInput) check() *runtime.Fault {
 	if in.Staged && s.to != "" {
 		return runtime.Faultf(runtime.CodeSchemaViolation, "/staged: two revisions have no index between them. Leave staged out, or give one revision as base.")
 	}
-	if fault := checkRev("/base", s.from); fault != nil || s.to == "" {
-		return fault
-	}
-	return checkRev("/base", s.to)
+	return checkSpan("/base", s)
 }
 
 func (in DiffInput) uses() []runtime.PathUse {

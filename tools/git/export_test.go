@@ -35,3 +35,9 @@ func ParseDiff(raw []byte) ([]ParsedChange, error) {
 	}
 	return all, err
 }
+
+// ParseLog reads git log's output.
+func ParseLog(raw []byte) ([]Commit, error) { return parseLog(raw) }
+
+// ParseTreeEntry reads one record of git ls-tree.
+func ParseTreeEntry(raw []byte) (mode, kind, id string) { return parseTreeEntry(raw) }

@@ -103,6 +103,22 @@ func TestProgramsOfTheRepositorysSettingsDoNotRun(t *testing.T) {
 				r.git("config", "diff.submodule", "diff")
 			}, []string{"git", "diff", "--ext-diff"},
 		},
+		"file system monitor of a submodule": {
+			func(r repo, tr trap) {
+				r.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", "./.git", "sub")
+				r.git("commit", "-q", "--no-verify", "-m", "submodule")
+				gitIn(r.t, filepath.Join(r.Dir, "sub"), "config", "core.fsmonitor", tr.program)
+			}, []string{"git", "status"},
+		},
+		"signature check": {
+			func(r repo, tr trap) {
+				signed := strings.Replace(r.git("cat-file", "commit", "HEAD"), "\n\n", "\ngpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATURE-----\n\n", 1)
+				r.Write(".git/signed", signed+"\n")
+				r.git("reset", "-q", r.git("hash-object", "-t", "commit", "-w", ".git/signed"))
+				r.git("config", "gpg.program", tr.program)
+				r.git("config", "log.showSignature", "true")
+			}, []string{"git", "log"},
+		},
 		"fetch of what is missing": {
 			func(r repo, tr trap) {
 				blob := r.git("rev-parse", "HEAD:f")
@@ -120,8 +136,8 @@ func TestProgramsOfTheRepositorysSettingsDoNotRun(t *testing.T) {
 			c.lay(r, tr)
 			r.Write("f", "2\n")
 			r.stale("g")
-			for _, tool := range []string{"git.status", "git.diff"} {
-				r.Call(tool, args{})
+			for tool, a := range map[string]args{"git.status": {}, "git.diff": {}, "git.log": {}, "git.show": {"rev": "HEAD"}} {
+				r.Call(tool, a)
 				require.False(t, tr.sprung(), "by %s", tool)
 			}
 			r.stale("g")

@@ -47,6 +47,14 @@ func orHead(rev string) string {
 	return rev
 }
 
+// checkSpan refuses a span with a side that cannot be a revision.
+func checkSpan(pointer string, s span) *runtime.Fault {
+	if fault := checkRev(pointer, s.from); fault != nil || s.to == "" {
+		return fault
+	}
+	return checkRev(pointer, s.to)
+}
+
 // commit resolves a revision to a commit's id. rev-parse exits with 1 where it
 // names nothing, and with 128 where it names no commit, or many.
 func (r repo) commit(ctx context.Context, rev string) (string, error) {

@@ -15,6 +15,12 @@ var statusSchemas []byte
 //go:embed diff.json
 var diffSchemas []byte
 
+//go:embed log.json
+var logSchemas []byte
+
+//go:embed show.json
+var showSchemas []byte
+
 // The time limits of a git tool.
 const (
 	defaultTimeout = 30 * time.Second
@@ -33,6 +39,12 @@ func Tools() []*runtime.Tool {
 				"staged: only what is in the index. base: compare the worktree with that revision; \"a..b\" compares two revisions, \"a...b\" compares b with where it left a. "+
 				"Untracked files are listed by name, since git has no diff of them.",
 			runtime.Handlers[DiffInput]{Check: DiffInput.check, Paths: DiffInput.uses, Run: diff}),
+		reader("git.log", "Show commits", logSchemas,
+			"Lists commits, newest first, from HEAD or from rev (\"a..b\": what b has and a has not), optionally only those that changed the given paths.",
+			runtime.Handlers[LogInput]{Check: LogInput.check, Paths: LogInput.uses, Run: log}),
+		reader("git.show", "Show one commit or a file in it", showSchemas,
+			"Shows one commit: author, message, and its changes against its first parent. With path: the content of that file as it was in the revision.",
+			runtime.Handlers[ShowInput]{Check: ShowInput.check, Paths: ShowInput.uses, Run: show}),
 	}
 }
 
