@@ -143,7 +143,8 @@ func (c *collector) complaint(line string) bool {
 	if at < 0 || !strings.Contains(rest[at:], "(os error ") {
 		return false
 	}
-	path := strings.TrimPrefix(rest[:at], "./")
+	path, _, _ := strings.Cut(rest[:at], ": IO error for operation on ")
+	path = strings.TrimPrefix(path, "./")
 	if !c.wanted(path) {
 		return true
 	}

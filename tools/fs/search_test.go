@@ -302,10 +302,10 @@ func TestASearchTellsNothingOfWhatMayNotBeRead(t *testing.T) {
 func TestWhatRgCouldNotReadIsNamed(t *testing.T) {
 	var got []string
 	for _, s := range fs.Complaints("./ok/se: cret: Permission denied (os error 13)\nrg: ./locked: Permission denied (os error 13)\n" +
-		"rg: ./x: Input/output error (os error 5)\nrg: ./secret: Permission denied (os error 13)\nsome other words\n") {
+		"./dir: IO error for operation on ./dir: Permission denied (os error 13)\nrg: ./x: Input/output error (os error 5)\nrg: ./secret: Permission denied (os error 13)\nsome other words\n") {
 		got = append(got, s.Path+" "+s.Reason)
 	}
-	require.Equal(t, []string{"ok/se: cret permission", "locked permission", "x unreadable"}, got)
+	require.Equal(t, []string{"ok/se: cret permission", "locked permission", "dir permission", "x unreadable"}, got)
 }
 
 // The figures that count: repo.search against rg run by hand, over 10,000

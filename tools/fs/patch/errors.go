@@ -42,8 +42,8 @@ type MismatchError struct {
 	Path   string `json:"path"`
 	Reason Reason `json:"reason"`
 	// Hunk counts from 1; PatchLine is the line of the patch that is meant.
-	Hunk      int `json:"hunk"`
-	PatchLine int `json:"patchLine"`
+	Hunk      int `json:"hunk,omitempty"`
+	PatchLine int `json:"patchLine,omitempty"`
 	// StatedLine is the line of the file that the header states, 0 for none.
 	StatedLine int `json:"statedLine,omitempty"`
 	// Candidates are the lines at which an ambiguous hunk fits.
