@@ -156,16 +156,26 @@ func failure(exit sandbox.Exit, stderr string) *runtime.Fault {
 		f.Code, f.Message = runtime.CodeNotARepository, "This is a bare repository, which has no work tree to look at. Name a repository with one in path."
 	case strings.Contains(stderr, "dubious ownership"):
 		f.Code, f.Message = runtime.CodeGitFailed, "git refuses this repository, because another user owns it. Name the repository's own directory in path."
+	case strings.Contains(stderr, "lazy fetching disabled"), strings.Contains(stderr, "promisor remote"):
+		f.Code, f.Message = runtime.CodeGitFailed, "This is a partial clone, and content that the call needs was never fetched. The git tools fetch nothing: look at other paths or revisions, or ask for a full clone."
 	default:
-		f.Code, f.Message = runtime.CodeGitFailed, "git failed: "+firstLine(stderr)
+		f.Code, f.Message = runtime.CodeGitFailed, "git failed: "+reason(stderr)
 	}
 	return f
 }
 
-func firstLine(text string) string {
+// reason is the first line in which git says that it gives up, else the first.
+func reason(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	for _, prefix := range []string{"fatal: ", "error: "} {
-		line = strings.TrimPrefix(line, prefix)
+	for said := range strings.Lines(text) {
+		rest, fatal := strings.CutPrefix(said, "fatal: ")
+		if !fatal {
+			rest, fatal = strings.CutPrefix(said, "error: ")
+		}
+		if fatal {
+			line = strings.TrimSpace(rest)
+			break
+		}
 	}
 	const most = 300
 	if len(line) > most {

@@ -186,6 +186,20 @@ func TestSettingsOfTheRepositoryDoNotChangeTheLookOfADiff(t *testing.T) {
 	require.Equal(t, want.Diff, r.diff(args{"path": "sub"}).Diff)
 }
 
+func TestContentThatAPartialCloneLacksIsSaidToBeMissing(t *testing.T) {
+	r := committed(t, map[string]string{"f": "1\n", "g": "1 g\n"})
+	blob := r.git("rev-parse", "HEAD:f")
+	r.git("config", "remote.origin.url", "file://"+t.TempDir())
+	r.git("config", "remote.origin.promisor", "true")
+	r.git("config", "extensions.partialClone", "origin")
+	r.git("config", "core.repositoryFormatVersion", "1")
+	r.remove(".git/objects/" + blob[:2] + "/" + blob[2:])
+	r.Write("f", "2\n")
+	r.Write("g", "2 g\n")
+	require.Contains(t, r.bad(runtime.CodeGitFailed, "git.diff", args{}).SafeMessage, "partial clone")
+	require.Equal(t, []string{"modified g"}, files(r.diff(args{"paths": []string{"g"}})))
+}
+
 func TestAWorktreeOutsideTheWorkspaceIsRefused(t *testing.T) {
 	r, outside := committed(t, map[string]string{"f": "1\n"}), t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(outside, "private"), nil, 0o644))
