@@ -109,7 +109,7 @@ func (l *Ledger) Note(_ context.Context, update *runtime.CallUpdate, drafts ...r
 	if update != nil {
 		it.bytes += len(update.EffectiveArguments) + len(op.decision)
 	}
-	return l.queue.put(it, followed)
+	return l.queue.note(it, followed)
 }
 
 type noteOp struct {
@@ -125,7 +125,9 @@ func (op *noteOp) apply(tx *transaction) error {
 			return err
 		}
 	}
-	if u := op.update; u != nil {
+	if u := op.update; u != nil && tx.ending[u.ToolCallID] != nil {
+		tx.ending[u.ToolCallID].add(op)
+	} else if u != nil {
 		updated, err := changed(tx.ctx, tx.stmts.updateCall, orNull(string(u.State)), orNull(u.ToolVersion),
 			blobOrNull(u.EffectiveArguments), blobOrNull(op.decision), u.Started, u.ToolCallID)
 		if err != nil {
@@ -196,9 +198,20 @@ func (op *resultOp) apply(tx *transaction) error {
 	if err != nil {
 		return err
 	}
-	started := c.Result.StartedAt != nil
-	finished, err := changed(tx.ctx, tx.stmts.finishCall, c.ToolVersion, blobOrNull(c.EffectiveArguments),
-		blobOrNull(op.decision), op.result, h.seq+1+int64(op.at), started, started, c.ToolCallID, c.RunID)
+	notes := tx.ending[c.ToolCallID]
+	started := c.Result.StartedAt != nil || notes.started
+	version, effective, decision := c.ToolVersion, []byte(c.EffectiveArguments), op.decision
+	if version == "" {
+		version = notes.toolVersion
+	}
+	if effective == nil {
+		effective = notes.effective
+	}
+	if decision == nil {
+		decision = notes.decision
+	}
+	finished, err := changed(tx.ctx, tx.stmts.finishCall, version, blobOrNull(effective),
+		blobOrNull(decision), op.result, h.seq+1+int64(op.at), started, started, c.ToolCallID, c.RunID)
 	if err != nil {
 		return err
 	}

@@ -47,6 +47,9 @@ func (it *item) isNote() bool { return it.done == nil }
 type queue struct {
 	now  func() time.Time
 	wake chan struct{} // a signal for the writer, capacity 1
+	// lead writes the next group in the caller's own goroutine, unless one is
+	// being written: then the writer takes it up after that.
+	lead func()
 
 	mu        sync.Mutex
 	items     []*item
@@ -58,21 +61,32 @@ type queue struct {
 }
 
 func newQueue(now func() time.Time) *queue {
-	return &queue{now: now, wake: make(chan struct{}, 1)}
+	q := &queue{now: now, wake: make(chan struct{}, 1)}
+	q.lead = q.signal
+	return q
 }
 
-// put appends an operation. The time of its events is taken here, so that it
-// never runs backwards along a chain.
-func (q *queue) put(it *item, urgent bool) error {
+// note appends an operation that nobody waits for.
+func (q *queue) note(it *item, urgent bool) error {
+	news, err := q.put(it, urgent)
+	if news {
+		q.signal()
+	}
+	return err
+}
+
+// put appends an operation, and tells whether the writer has to know. The time
+// of its events is taken here, so that it never runs backwards along a chain.
+func (q *queue) put(it *item, urgent bool) (news bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
-		return closedProblem()
+		return false, closedProblem()
 	}
-	news := urgent
+	news = urgent
 	if it.isNote() {
 		if q.noteBytes+it.bytes > maxNoteBytes {
-			return runtime.Problemf(runtime.ProblemUnavailable,
+			return false, runtime.Problemf(runtime.ProblemUnavailable,
 				"The ledger cannot write and too much waits for it.")
 		}
 		q.noteBytes += it.bytes
@@ -88,10 +102,7 @@ func (q *queue) put(it *item, urgent bool) error {
 	it.at = q.last
 	q.items = append(q.items, it)
 	q.urgent = q.urgent || urgent
-	if news {
-		q.signal()
-	}
-	return nil
+	return news, nil
 }
 
 func (q *queue) signal() {
@@ -109,9 +120,10 @@ func (q *queue) do(ctx context.Context, op operation, synced bool, bytes int) er
 		return problemOf(err)
 	}
 	it := &item{op: op, synced: synced, bytes: bytes, done: make(chan error, 1)}
-	if err := q.put(it, true); err != nil {
+	if _, err := q.put(it, true); err != nil {
 		return err
 	}
+	q.lead()
 	select {
 	case err := <-it.done:
 		return problemOf(err)
@@ -178,6 +190,13 @@ func (q *queue) putBack(notes []*item) {
 	if q.noteSince.IsZero() {
 		q.noteSince = time.Now()
 	}
+}
+
+// pending tells whether something is queued that must not wait.
+func (q *queue) pending() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.urgent && len(q.items) > 0
 }
 
 func (q *queue) close() {

@@ -25,10 +25,40 @@ type transaction struct {
 	known map[string]*head // as of the last commit; not changed here
 	heads map[string]*head
 	at    time.Time // of the operation at hand
+	// ending holds the calls whose results are in the group: what notes of the
+	// same group say of their rows is written once, with the result.
+	ending map[string]*said
 }
 
-func newTransaction(ctx context.Context, s *statements, known map[string]*head) *transaction {
-	return &transaction{ctx: ctx, stmts: s, known: known, heads: make(map[string]*head)}
+// said is what notes said of a call's row.
+type said struct {
+	toolVersion         string
+	effective, decision []byte
+	started             bool
+}
+
+func (s *said) add(op *noteOp) {
+	u := op.update
+	if u.ToolVersion != "" {
+		s.toolVersion = u.ToolVersion
+	}
+	if u.EffectiveArguments != nil {
+		s.effective = u.EffectiveArguments
+	}
+	if op.decision != nil {
+		s.decision = op.decision
+	}
+	s.started = s.started || u.Started
+}
+
+func newTransaction(ctx context.Context, s *statements, known map[string]*head, group []*item) *transaction {
+	tx := &transaction{ctx: ctx, stmts: s, known: known, heads: make(map[string]*head), ending: make(map[string]*said)}
+	for _, it := range group {
+		if op, ok := it.op.(*resultOp); ok {
+			tx.ending[op.call.ToolCallID] = &said{}
+		}
+	}
+	return tx
 }
 
 // head returns the end of a run's chain, or refuses a run that is not there.

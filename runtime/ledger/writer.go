@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync"
 	"time"
 
 	"modernc.org/sqlite" // it also registers the driver "sqlite"
@@ -16,9 +17,11 @@ import (
 // else makes the writer try again.
 const retryDelay = time.Second
 
-// writer owns the one connection that writes. All of it runs in one goroutine
-// after start, until that has ended.
+// writer owns the one connection that writes. After start all of it belongs to
+// whoever has the turn.
 type writer struct {
+	turn      sync.Mutex
+	delay     time.Duration // how long a note may wait, longer after a failure
 	config    Config
 	log       *slog.Logger
 	followers *followers
@@ -125,6 +128,8 @@ func (w *writer) drop() {
 }
 
 func (w *writer) start(q *queue) {
+	w.delay = w.config.NoteDelay
+	q.lead = func() { w.lead(q) }
 	w.ckpt.start()
 	go func() {
 		defer close(w.done)
@@ -132,28 +137,30 @@ func (w *writer) start(q *queue) {
 	}()
 }
 
-// run takes groups until the queue is closed and empty.
+// lead writes a group in the goroutine of whoever waits for it: two switches
+// between threads cost more than most of what is written. While somebody else
+// writes, the caller's operation waits for company, and the writer's own
+// goroutine takes the group up: that is the group commit.
+func (w *writer) lead(q *queue) {
+	if w.turn.TryLock() {
+		w.step(q)
+		w.turn.Unlock()
+		if !q.pending() {
+			return
+		}
+	}
+	q.signal()
+}
+
+// run takes what nobody leads, until the queue is closed and empty.
 func (w *writer) run(q *queue) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	delay := w.config.NoteDelay
 	for {
-		group, wait, closed := q.take(delay)
+		w.turn.Lock()
+		wait, closed := w.step(q)
+		w.turn.Unlock()
 		switch {
-		case len(group) > 0:
-			lost := w.commit(group, closed)
-			if w.conn != nil {
-				w.ckpt.wrote(context.Background(), w.conn, len(group))
-			}
-			if closed && len(lost) > 0 {
-				w.failed = fmt.Errorf("ledger: %d notes could not be written", len(lost))
-				continue
-			}
-			delay = w.config.NoteDelay
-			if len(lost) > 0 {
-				delay = retryDelay
-				q.putBack(lost)
-			}
 		case wait < 0 && closed:
 			return
 		case wait < 0:
@@ -166,6 +173,27 @@ func (w *writer) run(q *queue) {
 			}
 		}
 	}
+}
+
+// step writes the next group, if there is one. It needs the turn.
+func (w *writer) step(q *queue) (wait time.Duration, closed bool) {
+	group, wait, closed := q.take(w.delay)
+	if len(group) == 0 {
+		return wait, closed
+	}
+	lost := w.commit(group, closed)
+	if w.conn != nil {
+		w.ckpt.wrote(context.Background(), w.conn, len(group))
+	}
+	w.delay = w.config.NoteDelay
+	switch {
+	case closed && len(lost) > 0:
+		w.failed = fmt.Errorf("ledger: %d notes could not be written", len(lost))
+	case len(lost) > 0:
+		w.delay = retryDelay
+		q.putBack(lost)
+	}
+	return 0, closed
 }
 
 // commit writes a group and answers all who wait. It returns the notes that
@@ -214,7 +242,7 @@ func (w *writer) attempt(group []*item, last bool) ([]error, error) {
 		w.drop()
 		return nil, err
 	}
-	tx := newTransaction(ctx, w.stmts, w.heads)
+	tx := newTransaction(ctx, w.stmts, w.heads, group)
 	answers, err := w.apply(tx, group)
 	if err != nil {
 		w.abandon(ctx, err)

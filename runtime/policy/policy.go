@@ -29,6 +29,13 @@ type Globs struct {
 	limited     bool // an allow list was given, be it empty
 }
 
+// The bounds of a glob: alternatives multiply, and matching tries them all.
+const (
+	maxGlob         = 1024
+	maxBraces       = 4
+	maxAlternatives = 16
+)
+
 // Compile checks the patterns. separator is what a "*" does not cross: "/" for
 // paths, "." for tool names ("file.*").
 func Compile(allow, deny []string, separator string) (Globs, error) {
@@ -39,6 +46,9 @@ func Compile(allow, deny []string, separator string) (Globs, error) {
 	}{{allow, &g.allow}, {deny, &g.deny}} {
 		for _, pattern := range in.from {
 			p := toSlash(pattern, separator)
+			if len(p) > maxGlob || strings.Count(p, "{") > maxBraces || strings.Count(p, ",") > maxAlternatives {
+				return Globs{}, fmt.Errorf("glob %q is too long or has too many alternatives", pattern)
+			}
 			if p == "" || !doublestar.ValidatePattern(p) {
 				return Globs{}, fmt.Errorf("glob %q does not compile", pattern)
 			}

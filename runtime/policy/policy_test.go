@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -66,6 +67,15 @@ func TestNoProfileAllowsNothing(t *testing.T) {
 	require.False(t, ps.Tool("file.read").Allowed)
 	require.False(t, ps.Path("a", false).Allowed)
 	require.False(t, ps.Grants(func(policy.Profile) bool { return true }))
+}
+
+func TestAGlobThatTakesForEverToMatchIsRefused(t *testing.T) {
+	_, err := policy.Compile(nil, []string{strings.Repeat("{a,a}", 5)}, "/")
+	require.ErrorContains(t, err, "too many alternatives")
+	_, err = policy.Compile(nil, []string{strings.Repeat("a", 2000)}, "/")
+	require.ErrorContains(t, err, "too long")
+	_, err = policy.Compile(nil, []string{"{src,test}/**/*.{go,c,h}"}, "/")
+	require.NoError(t, err, "control")
 }
 
 func TestABadGlobIsRefusedByName(t *testing.T) {
