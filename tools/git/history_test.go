@@ -43,15 +43,6 @@ func TestLogOfARepositoryWithoutCommitsIsEmpty(t *testing.T) {
 	require.Empty(t, good[gittool.LogResult](newRepo(t), "git.log", args{}).Commits)
 }
 
-func TestLogRunsNoSignatureProgram(t *testing.T) {
-	r := committed(t, map[string]string{"a": "1\n"})
-	tr := newTrap(t)
-	r.git("config", "log.showSignature", "true")
-	r.git("config", "gpg.program", tr.program)
-	good[gittool.LogResult](r, "git.log", args{})
-	require.False(t, tr.sprung())
-}
-
 func TestShowTellsACommitAndItsChanges(t *testing.T) {
 	r := committed(t, map[string]string{"a": "1\n"})
 	r.commit(map[string]string{"a": "2\n", "dir/b": "new\n"})
