@@ -3,6 +3,7 @@ package git
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"path"
 	"strconv"
@@ -124,7 +125,7 @@ func (r repo) stream(ctx context.Context, w io.Writer, args ...string) error {
 // exitCode of a fault that failure made of git's exit, or -1.
 func exitCode(err error) int {
 	if f := runtime.AsFault(err); f != nil {
-		if e, ok := f.Cause.(*exitError); ok {
+		if e, ok := errors.AsType[*exitError](f.Cause); ok {
 			return e.code
 		}
 	}
