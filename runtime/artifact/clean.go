@@ -133,9 +133,46 @@ type Description struct {
 	Binary bool
 }
 
+// isPlain tells whether a short sample is printable ASCII alone: most output is,
+// and wants no look at a hundred signatures. A text that begins like a document
+// of some kind is looked at.
+func isPlain(sample []byte) bool {
+	if len(sample) > 3072 {
+		sample = sample[:3072]
+	}
+	for _, b := range sample {
+		if b < ' ' && b != '\n' && b != '\t' && b != '\r' || b >= 0x7f {
+			return false
+		}
+	}
+	return !strings.ContainsRune("<%{[#P", rune(sample[0]))
+}
+
+// isTerminalText tells whether what has no other type is text for a terminal:
+// its only control characters are those that move a cursor, ring or colour.
+func isTerminalText(sample []byte) bool {
+	if len(sample) > 3072 {
+		sample = sample[:3072]
+	}
+	for _, b := range sample {
+		if (b < ' ' || b == 0x7f) && !strings.ContainsRune("\a\b\t\n\v\f\r\x1b\x0e\x0f", rune(b)) {
+			return false
+		}
+	}
+	// A cut rune at the end is no sign of binary.
+	return utf8.Valid(sample) || len(sample) > utf8.UTFMax && utf8.Valid(sample[:len(sample)-utf8.UTFMax+1]) ||
+		bytes.Count(sample, []byte{escape}) > 0
+}
+
 // Describe looks at the beginning of some content (3 KiB are looked at).
 func Describe(sample []byte) Description {
+	if len(sample) > 0 && isPlain(sample) {
+		return Description{Type: "text/plain; charset=utf-8"}
+	}
 	kind := mimetype.Detect(sample)
+	if kind.Is("application/octet-stream") && isTerminalText(sample) {
+		return Description{Type: "text/plain"}
+	}
 	d := Description{Type: kind.String(), Binary: true}
 	for k := kind; k != nil; k = k.Parent() {
 		if k.Is("text/plain") {

@@ -51,7 +51,7 @@ func (c Config) withDefaults() Config {
 		c.Readers = 4
 	}
 	if c.CheckpointOps <= 0 {
-		c.CheckpointOps = 1000
+		c.CheckpointOps = 250
 	}
 	return c
 }
