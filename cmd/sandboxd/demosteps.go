@@ -9,8 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	goruntime "runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/sandboxd/sandboxd/client"
@@ -197,6 +199,10 @@ func startService(ctx context.Context, c *demoCmd) (*demoService, error) {
 	key := randomKey()
 	cmd := exec.Command(self, "serve", "--listen", "127.0.0.1:0", "--data", data, "--driver", c.Driver)
 	cmd.Env = append(os.Environ(), "SANDBOXD_API_KEY="+key)
+	// The service ends with the demo, also when that is killed. The signal comes
+	// when the thread ends that started it, so this goroutine keeps its thread.
+	goruntime.LockOSThread()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	logs, err := cmd.StderrPipe()
 	if err != nil {
 		return nil, err

@@ -8,7 +8,9 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/sandboxd/sandboxd/api"
@@ -33,6 +35,8 @@ type serveCmd struct {
 
 // Run serves until the context ends, then drains.
 func (c *serveCmd) Run(ctx context.Context) error {
+	// Who reads the log may go; that must not end the service at its next line.
+	signal.Ignore(syscall.SIGPIPE)
 	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: c.LogLevel}))
 	if err := c.check(); err != nil {
 		return err

@@ -39,6 +39,8 @@ type service struct {
 	ended  chan error
 	*client.Client
 
+	logs io.Closer
+
 	mu  sync.Mutex
 	log bytes.Buffer
 }
@@ -83,6 +85,7 @@ func (s *service) launch(args ...string) {
 	s.cmd.Env = append(os.Environ(), "SANDBOXD_API_KEY="+s.key)
 	logs, err := s.cmd.StderrPipe()
 	require.NoError(s.t, err)
+	s.logs = logs
 	require.NoError(s.t, s.cmd.Start())
 	serving := make(chan string, 1)
 	s.ended = make(chan error, 1)

@@ -326,3 +326,13 @@ func TestNoKeyNoAnswer(t *testing.T) {
 	require.NoError(t, resp.Body.Close())
 	require.Equal(t, 200, resp.StatusCode, "health needs no key")
 }
+
+func TestALostReaderOfTheLogDoesNotEndTheService(t *testing.T) {
+	s := start(t, "oci", t.TempDir())
+	run := s.run(map[string]any{})
+	require.NoError(t, s.logs.Close())
+	for range 3 {
+		require.Equal(t, "up", strings.TrimSpace(s.shell(run.RunID, "echo up")), "each request writes a line")
+	}
+	require.NoError(t, s.EndRun(t.Context(), run.RunID))
+}
