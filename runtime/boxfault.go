@@ -66,7 +66,7 @@ func BoxFault(err error) *Fault {
 // asBoxError finds a box's error unless a fault comes first in the chain.
 func asBoxError(err error) (*sandbox.Error, bool) {
 	for ; err != nil; err = unwrap(err) {
-		switch e := err.(type) {
+		switch e := err.(type) { //nolint:errorlint // the chain is walked here, link by link
 		case *Fault:
 			return nil, false
 		case *sandbox.Error:

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -200,7 +201,7 @@ func TestAWorkspaceGoesUpComesDownAndIsDiffed(t *testing.T) {
 		r := tar.NewReader(strings.NewReader(body))
 		for {
 			h, err := r.Next()
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				break
 			}
 			require.NoError(t, err)

@@ -53,7 +53,6 @@ type collector struct {
 
 	matches       []Match
 	total, files  int
-	searched      int
 	skipped       []Skipped
 	skippedBefore map[string]bool
 	// limit is the last path among those kept once there are enough: what comes

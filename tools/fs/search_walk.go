@@ -50,7 +50,7 @@ func walkSearch(ctx context.Context, g *runtime.Grant, q *query, c *collector) (
 			return nil
 		case e.Err != nil:
 			c.skip(e.Path, reasonOf(e.Err))
-			return nil
+			return nil //nolint:nilerr // one bad entry loses nothing else
 		case content == nil:
 			return nil
 		}

@@ -47,6 +47,7 @@ func TestAnUnreadableDirectoryHidesNothingElse(t *testing.T) {
 // asNobody runs one test of this binary with an unprivileged user.
 func asNobody(t *testing.T, name string) {
 	t.Helper()
+	//nolint:usetesting // t.TempDir lies below a directory that nobody may not enter
 	dir, err := os.MkdirTemp("", "nobody")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
