@@ -101,3 +101,7 @@ type Facts struct {
 	Degraded  []string
 	StartedIn time.Duration
 }
+
+// ScratchFiles is how many files a scratch file system in memory may hold. The
+// kernel keeps about a kibibyte of each, empty or not, on the box's account.
+func ScratchFiles(bytes int64) int64 { return max(bytes/8192, 1024) }

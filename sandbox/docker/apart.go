@@ -131,7 +131,7 @@ type tarEntry struct {
 
 // ownDirectory gives a volume to the commands' user; a new one is root's.
 func ownDirectory() []tarEntry {
-	return []tarEntry{{name: volumeRoot, mode: 0o755, uid: commandUser}}
+	return []tarEntry{{name: volumeRoot, mode: 0o755, uid: sandbox.CommandUser}}
 }
 
 func (d *Driver) putFiles(ctx context.Context, id, dir string, entries []tarEntry) error {

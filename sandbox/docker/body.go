@@ -70,8 +70,8 @@ func (p plan) request() (*container.Config, *container.HostConfig, error) {
 		Tmpfs:          p.tmpfs(),
 		ShmSize:        min(maxShmBytes, p.spec.Limits.MemoryBytes),
 		Runtime:        p.spec.Runtime,
-		MaskedPaths:    maskedPaths(),
-		ReadonlyPaths:  readonlyPaths(),
+		MaskedPaths:    sandbox.MaskedPaths(),
+		ReadonlyPaths:  sandbox.ReadonlyPaths(),
 		Mounts:         p.mounts(),
 		Init:           &noInit,
 		Resources:      p.resources(),
@@ -108,12 +108,14 @@ func (p plan) resources() container.Resources {
 
 // tmpfs are the writable places of a box beside its workspace. /tmp and the
 // home directory share the scratch limit by halves; /tmp is executable because
-// compilers and package managers run what they make there.
+// compilers and package managers run what they make there. Empty files count
+// too: what the kernel keeps of each is the box's memory.
 func (p plan) tmpfs() map[string]string {
 	half := max(p.spec.Limits.ScratchBytes/2, 1<<20)
+	bounds := fmt.Sprintf("size=%d,nr_inodes=%d", half, sandbox.ScratchFiles(half))
 	return map[string]string{
-		scratch:    fmt.Sprintf("rw,exec,nosuid,nodev,size=%d,mode=1777", half),
-		homeTarget: fmt.Sprintf("rw,exec,nosuid,nodev,size=%d,mode=700,uid=%d,gid=%d", half, commandUser, commandUser),
+		sandbox.ScratchPath: fmt.Sprintf("rw,exec,nosuid,nodev,%s,mode=1777", bounds),
+		sandbox.HomePath:    fmt.Sprintf("rw,exec,nosuid,nodev,%s,mode=700,uid=%d,gid=%d", bounds, sandbox.CommandUser, sandbox.CommandUser),
 	}
 }
 

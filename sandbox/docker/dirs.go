@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/sandboxd/sandboxd/sandbox"
 )
 
 // errExists says that a box of this run is there.
@@ -42,8 +44,8 @@ func (b boxDirs) make(u *undo) error {
 	if err := os.Chmod(b.workspace, 0o755); err != nil {
 		return err
 	}
-	if err := os.Chown(b.workspace, commandUser, commandUser); err != nil {
-		return fmt.Errorf("the workspace cannot be given to uid %d: %w", commandUser, err)
+	if err := os.Chown(b.workspace, sandbox.CommandUser, sandbox.CommandUser); err != nil {
+		return fmt.Errorf("the workspace cannot be given to uid %d: %w", sandbox.CommandUser, err)
 	}
 	return nil
 }

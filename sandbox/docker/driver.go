@@ -105,7 +105,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 
 func checkConfig(cfg Config) error {
 	switch {
-	case !isID(cfg.OwnerID) || len(cfg.OwnerID) > 32 || strings.ToLower(cfg.OwnerID) != cfg.OwnerID:
+	case !sandbox.ValidName(cfg.OwnerID) || len(cfg.OwnerID) > 32 || strings.ToLower(cfg.OwnerID) != cfg.OwnerID:
 		return fmt.Errorf("docker: an owner id is 1 to 32 lower-case letters, digits and dashes, not %q", cfg.OwnerID)
 	case !filepath.IsAbs(cfg.DataDir):
 		return fmt.Errorf("docker: the data directory must be an absolute path, not %q", cfg.DataDir)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/docker/docker/api/types/container"
 
+	"github.com/sandboxd/sandboxd/sandbox"
 	"github.com/sandboxd/sandboxd/sandbox/agentproto"
 	"github.com/sandboxd/sandboxd/seccomp"
 )
@@ -82,9 +83,9 @@ func (m *making) agentConfig() (agentproto.Config, error) {
 		Token:     m.token,
 		Workspace: m.spec.Workspace.Path,
 		ReadOnly:  m.spec.Workspace.ReadOnly,
-		UID:       commandUser,
-		GID:       commandUser,
-		Home:      homeTarget,
+		UID:       sandbox.CommandUser,
+		GID:       sandbox.CommandUser,
+		Home:      sandbox.HomePath,
 		Env:       slices.Concat(m.image.env, m.spec.Env),
 		FileBytes: l.FileBytes,
 		OpenFiles: l.OpenFiles,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/docker/docker/api/types/container"
 
+	"github.com/sandboxd/sandboxd/sandbox"
 	"github.com/sandboxd/sandboxd/sandbox/agentproto"
 	"github.com/sandboxd/sandboxd/seccomp"
 )
@@ -123,8 +124,8 @@ func hostRules(c *container.Config, h *container.HostConfig) map[string]rule {
 		"Tmpfs":          func() string { return tmpfsOptions(h.Tmpfs) },
 		"ShmSize":        must(h.ShmSize > 0 && h.ShmSize <= maxShmBytes, "must be bounded"),
 		"Runtime":        must(!strings.ContainsAny(h.Runtime, "/ "), "must be a name that the engine knows"),
-		"MaskedPaths":    must(subset(maskedPaths(), h.MaskedPaths), "must hold every path that is masked"),
-		"ReadonlyPaths":  must(subset(readonlyPaths(), h.ReadonlyPaths), "must hold every path that is read-only"),
+		"MaskedPaths":    must(subset(sandbox.MaskedPaths(), h.MaskedPaths), "must hold every path that is masked"),
+		"ReadonlyPaths":  must(subset(sandbox.ReadonlyPaths(), h.ReadonlyPaths), "must hold every path that is read-only"),
 		"Mounts":         anything, // checkMounts
 		"Init":           must(h.Init != nil && !*h.Init, "must be off: the agent is PID 1"),
 
@@ -185,14 +186,16 @@ func tmpfsOptions(mounts map[string]string) string {
 				return fmt.Sprintf("%s lacks %s", target, need)
 			}
 		}
-		sized := slices.ContainsFunc(set, func(o string) bool { return strings.HasPrefix(o, "size=") && o != "size=0" })
-		if !sized {
-			return fmt.Sprintf("%s has no size", target)
+		for _, bound := range []string{"size=", "nr_inodes="} {
+			bounded := slices.ContainsFunc(set, func(o string) bool { return strings.HasPrefix(o, bound) && o != bound+"0" })
+			if !bounded {
+				return fmt.Sprintf("%s has no %s", target, strings.TrimSuffix(bound, "="))
+			}
 		}
 		if slices.Contains(set, "suid") || slices.Contains(set, "dev") {
 			return fmt.Sprintf("%s allows set-user-id programs or devices", target)
 		}
-		if systemTarget(target) {
+		if sandbox.SystemPath(target) {
 			return fmt.Sprintf("%s hides a part of the system", target)
 		}
 	}

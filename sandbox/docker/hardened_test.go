@@ -149,7 +149,10 @@ var mutations = []struct {
 	{"runtime by path", "HostConfig.Runtime", func(_ *container.Config, h *container.HostConfig) { h.Runtime = "/tmp/runc" }},
 	{"old style bind", "HostConfig.Binds", func(_ *container.Config, h *container.HostConfig) { h.Binds = []string{"/:/host"} }},
 	{"tmpfs without bound", "HostConfig.Tmpfs", func(_ *container.Config, h *container.HostConfig) { h.Tmpfs["/tmp"] = "rw,nosuid,nodev" }},
-	{"tmpfs with set-user-id", "HostConfig.Tmpfs", func(_ *container.Config, h *container.HostConfig) { h.Tmpfs["/tmp"] = "size=1m,nodev,suid" }},
+	{"tmpfs with any number of files", "HostConfig.Tmpfs", func(_ *container.Config, h *container.HostConfig) { h.Tmpfs["/tmp"] = "rw,nosuid,nodev,size=1m" }},
+	{"tmpfs with set-user-id", "HostConfig.Tmpfs", func(_ *container.Config, h *container.HostConfig) {
+		h.Tmpfs["/tmp"] = "size=1m,nr_inodes=9,nodev,nosuid,suid"
+	}},
 	{"tmpfs over the system", "HostConfig.Tmpfs", func(_ *container.Config, h *container.HostConfig) { h.Tmpfs["/etc"] = h.Tmpfs["/tmp"] }},
 
 	{"the image's user", "Config.User", func(c *container.Config, _ *container.HostConfig) { c.User = "" }},

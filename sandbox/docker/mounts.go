@@ -9,6 +9,7 @@ import (
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/mount"
 
+	"github.com/sandboxd/sandboxd/sandbox"
 	"github.com/sandboxd/sandboxd/sandbox/agentproto"
 )
 
@@ -25,12 +26,6 @@ func forbiddenSources() []string {
 // socketNames are control sockets that give whoever reaches them the host.
 func socketNames() []string {
 	return []string{"docker.sock", "containerd.sock", "podman.sock", "crio.sock"}
-}
-
-// systemTargets are places in the box that no mount may cover: what the agent
-// and the loader trust, and the engine's own mounts.
-func systemTargets() []string {
-	return []string{"/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/root", "/run", "/sbin", "/sys", "/usr"}
 }
 
 // checkMounts applies the rules of binds and tmpfs mounts.
@@ -78,7 +73,7 @@ func tmpfsReason(m mount.Mount) string {
 		return "a tmpfs without a size"
 	case len(m.TmpfsOptions.Options) > 0:
 		return "a tmpfs with options"
-	case systemTarget(m.Target):
+	case sandbox.SystemPath(m.Target):
 		return "it covers a part of the system"
 	}
 	return ""
@@ -92,7 +87,7 @@ func volumeReason(m mount.Mount) string {
 		return "a volume without a name"
 	case underAny(m.Target, []string{agentproto.Dir}):
 		return ownTargetReason(m, "")
-	case systemTarget(m.Target):
+	case sandbox.SystemPath(m.Target):
 		return "it covers a part of the system"
 	}
 	return ""
@@ -124,11 +119,11 @@ func bindReason(m mount.Mount, cgroupParent string, forbidden []string) string {
 		if isCgroupTarget(m.Target) {
 			return ""
 		}
-	} else if systemTarget(m.Target) {
+	} else if sandbox.SystemPath(m.Target) {
 		return "it covers a part of the system"
 	}
 	for _, f := range forbidden {
-		if f != "" && (under(m.Source, path.Clean(f)) || under(path.Clean(f), m.Source)) {
+		if f != "" && (sandbox.Under(m.Source, path.Clean(f)) || sandbox.Under(path.Clean(f), m.Source)) {
 			return "the source reaches " + f
 		}
 	}
@@ -155,7 +150,7 @@ func ownTargetReason(m mount.Mount, cgroupParent string) string {
 // of one hierarchy.
 func cgroupReason(source, parent string) string {
 	hierarchy, ok := strings.CutSuffix(source, parent)
-	if !ok || parent == "" || !under(hierarchy, "/sys/fs/cgroup") || strings.Count(hierarchy, "/") > strings.Count("/sys/fs/cgroup/pids", "/") {
+	if !ok || parent == "" || !sandbox.Under(hierarchy, "/sys/fs/cgroup") || strings.Count(hierarchy, "/") > strings.Count("/sys/fs/cgroup/pids", "/") {
 		return "the source is not this box's cgroup"
 	}
 	return ""
@@ -170,15 +165,6 @@ func cgroupParentOK(parent string, labels map[string]string) bool {
 	return parent == "" || path.Clean(parent) == parent && strings.HasPrefix(parent, "/") && strings.HasSuffix(parent, own)
 }
 
-func systemTarget(target string) bool {
-	return target == "/" || underAny(target, systemTargets())
-}
-
-// under tells whether the clean absolute path p is dir or below it.
-func under(p, dir string) bool {
-	return p == dir || dir == "/" || strings.HasPrefix(p, dir+"/")
-}
-
 func underAny(p string, dirs []string) bool {
-	return slices.ContainsFunc(dirs, func(d string) bool { return under(p, d) })
+	return slices.ContainsFunc(dirs, func(d string) bool { return sandbox.Under(p, d) })
 }

@@ -40,7 +40,7 @@ type plan struct {
 func (p plan) config() (*specs.Spec, error) {
 	profile, err := seccomp.Container(p.spec.Seccomp)
 	if err != nil {
-		return nil, invalid("%v", err)
+		return nil, sandbox.Invalidf("%v", err)
 	}
 	rescue := 100
 	return &specs.Spec{
@@ -65,8 +65,8 @@ func (p plan) config() (*specs.Spec, error) {
 			Namespaces:    namespaces(),
 			Resources:     p.resources(),
 			Seccomp:       profile,
-			MaskedPaths:   maskedPaths(),
-			ReadonlyPaths: readonlyPaths(),
+			MaskedPaths:   sandbox.MaskedPaths(),
+			ReadonlyPaths: sandbox.ReadonlyPaths(),
 			// The agent serves DNS and proxies on low ports of the box's own
 			// loopback, without a capability.
 			Sysctl: sysctls(),
@@ -149,12 +149,13 @@ func (p plan) fills() bool { return p.spec.Workspace.ReadOnly && p.spec.Workspac
 
 // fresh are the file systems that begin empty, and the kernel's own. /tmp is
 // executable because compilers and package managers run what they make there;
-// it and the home directory share the scratch limit by halves.
+// it and the home directory share the scratch limit by halves. Empty files
+// count too: what the kernel keeps of each is the box's memory.
 func (p plan) fresh() []specs.Mount {
 	half := max(p.spec.Limits.ScratchBytes/2, 1<<20)
 	tmpfs := func(target string, bytes int64, options ...string) specs.Mount {
 		return specs.Mount{Destination: target, Type: "tmpfs", Source: "tmpfs",
-			Options: append(options, "nosuid", fmt.Sprintf("size=%d", bytes))}
+			Options: append(options, "nosuid", fmt.Sprintf("size=%d", bytes), fmt.Sprintf("nr_inodes=%d", sandbox.ScratchFiles(bytes)))}
 	}
 	return []specs.Mount{
 		{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}},
@@ -164,8 +165,8 @@ func (p plan) fresh() []specs.Mount {
 		tmpfs("/dev/shm", min(64<<20, p.spec.Limits.MemoryBytes), "noexec", "nodev", "mode=1777"),
 		{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "noexec", "nodev", "ro"}},
 		{Destination: "/sys/fs/cgroup", Type: "cgroup", Source: "cgroup", Options: []string{"nosuid", "noexec", "nodev", "relatime", "ro"}},
-		tmpfs(scratch, half, "nodev", "mode=1777"),
-		tmpfs(homeTarget, half, "nodev", "mode=700", fmt.Sprintf("uid=%d", commandUser), fmt.Sprintf("gid=%d", commandUser)),
+		tmpfs(sandbox.ScratchPath, half, "nodev", "mode=1777"),
+		tmpfs(sandbox.HomePath, half, "nodev", "mode=700", fmt.Sprintf("uid=%d", sandbox.CommandUser), fmt.Sprintf("gid=%d", sandbox.CommandUser)),
 	}
 }
 
@@ -180,21 +181,4 @@ func bind(source, target string, readOnly bool, options ...string) specs.Mount {
 		Destination: path.Clean(target), Type: "bind", Source: filepath.Clean(source),
 		Options: append([]string{kind, "rprivate"}, options...),
 	}
-}
-
-// maskedPaths are unreadable in a box: what every engine masks by now, so that
-// an old runtime masks as much as a new one, and what tells about the kernel.
-func maskedPaths() []string {
-	return []string{
-		"/proc/acpi", "/proc/asound", "/proc/config.gz", "/proc/interrupts",
-		"/proc/kallsyms", "/proc/kcore", "/proc/keys", "/proc/kmsg",
-		"/proc/latency_stats", "/proc/sched_debug", "/proc/scsi",
-		"/proc/timer_list", "/proc/timer_stats", "/proc/vmallocinfo",
-		"/sys/devices/virtual/powercap", "/sys/firmware", "/sys/kernel",
-	}
-}
-
-// readonlyPaths hold switches of the kernel.
-func readonlyPaths() []string {
-	return []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/sandboxd/sandboxd/sandbox"
 	"github.com/sandboxd/sandboxd/sandbox/agentproto"
 )
 
@@ -40,7 +41,7 @@ func (b boxDirs) make(u *undo) error {
 	if err := os.Chmod(b.workspace, 0o755); err != nil { //nolint:gosec // the directory above admits root only
 		return err
 	}
-	return os.Chown(b.workspace, commandUser, commandUser)
+	return os.Chown(b.workspace, sandbox.CommandUser, sandbox.CommandUser)
 }
 
 // fillRun puts a new token where the agent looks for it, and makes the mount

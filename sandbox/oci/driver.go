@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/sandboxd/sandboxd/sandbox"
@@ -88,7 +87,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 
 func checkConfig(cfg Config) error {
 	switch {
-	case !idPattern().MatchString(cfg.OwnerID) || len(cfg.OwnerID) > 32:
+	case !sandbox.ValidName(cfg.OwnerID) || len(cfg.OwnerID) > 32:
 		return fmt.Errorf("oci: an owner id is 1 to 32 letters, digits and dashes, not %q", cfg.OwnerID)
 	case !filepath.IsAbs(cfg.DataDir):
 		return fmt.Errorf("oci: the data directory must be an absolute path, not %q", cfg.DataDir)
@@ -107,10 +106,6 @@ func checkConfig(cfg Config) error {
 	}
 	return nil
 }
-
-// idPattern is what may become part of a directory's, a container's and a
-// cgroup's name.
-func idPattern() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_-]{0,63}$`) }
 
 // Name is "oci".
 func (d *Driver) Name() string { return "oci" }

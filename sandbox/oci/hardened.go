@@ -10,6 +10,7 @@ import (
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 
+	"github.com/sandboxd/sandboxd/sandbox"
 	"github.com/sandboxd/sandboxd/sandbox/agentproto"
 	"github.com/sandboxd/sandboxd/seccomp"
 )
@@ -152,8 +153,8 @@ func linuxRules(l *specs.Linux) map[string]string {
 		"CgroupsPath":   unless(cgroupPathOK(l.CgroupsPath), "must be this box's own, below a run of a service"),
 		"Namespaces":    namespaceFault(l.Namespaces),
 		"Seccomp":       unless(ownProfile(l.Seccomp), "must be one of our profiles"),
-		"MaskedPaths":   unless(holdsAll(l.MaskedPaths, maskedPaths()), "must hold every path that is masked"),
-		"ReadonlyPaths": unless(holdsAll(l.ReadonlyPaths, readonlyPaths()), "must hold every path that is read-only"),
+		"MaskedPaths":   unless(holdsAll(l.MaskedPaths, sandbox.MaskedPaths()), "must hold every path that is masked"),
+		"ReadonlyPaths": unless(holdsAll(l.ReadonlyPaths, sandbox.ReadonlyPaths()), "must hold every path that is read-only"),
 	}
 }
 
@@ -171,7 +172,7 @@ func sysctlFault(set map[string]string) string {
 func cgroupPathOK(p string) bool {
 	run, box := path.Split(p)
 	owner := path.Base(path.Dir(path.Clean(run)))
-	return path.IsAbs(p) && path.Clean(p) == p && box == containerName && strings.HasPrefix(owner, "sandboxd-") && idPattern().MatchString(path.Base(run))
+	return path.IsAbs(p) && path.Clean(p) == p && box == containerName && strings.HasPrefix(owner, "sandboxd-") && sandbox.ValidName(path.Base(run))
 }
 
 // namespaceFault: each kind is there once, new and not one of the machine's.

@@ -174,6 +174,7 @@ func TestEveryWeakerConfigIsRefused(t *testing.T) {
 		"devices in tmp":      with("/tmp", "dev"),
 		"endless tmp":         mount("/tmp", func(m *specs.Mount) { m.Options = []string{"nosuid", "nodev", "mode=1777"} }),
 		"tmp of size zero":    mount("/tmp", func(m *specs.Mount) { m.Options = []string{"nosuid", "nodev", "size=0"} }),
+		"tmp of any files":    mount("/tmp", func(m *specs.Mount) { m.Options = []string{"nosuid", "nodev", "size=1"} }),
 		"no tmp":              drop("/tmp"),
 		"no proc":             drop("/proc"),
 		"no agent":            drop("/run/sandboxd/agent"),

@@ -8,6 +8,7 @@ import (
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 
+	"github.com/sandboxd/sandboxd/sandbox"
 	"github.com/sandboxd/sandboxd/sandbox/agentproto"
 )
 
@@ -24,7 +25,7 @@ func forbiddenSources() []string {
 // show, or "".
 func reaches(source string, forbidden []string) string {
 	for _, f := range forbidden {
-		if under(source, f) || under(f, source) {
+		if sandbox.Under(source, f) || sandbox.Under(f, source) {
 			return f
 		}
 	}
@@ -47,7 +48,7 @@ func checkMounts(spec *specs.Spec, forbidden []string) error {
 		}
 		// A mount above an earlier one would hide it.
 		for earlier := range seen {
-			if under(earlier, m.Destination) && fault == "" {
+			if sandbox.Under(earlier, m.Destination) && fault == "" {
 				fault = "hides " + earlier
 			}
 		}
@@ -59,7 +60,7 @@ func checkMounts(spec *specs.Spec, forbidden []string) error {
 		}
 		seen[m.Destination] = true
 	}
-	for _, need := range []string{"/proc", "/dev", "/sys", scratch, homeTarget, agentproto.Dir, agentproto.AgentPath} {
+	for _, need := range []string{"/proc", "/dev", "/sys", sandbox.ScratchPath, sandbox.HomePath, agentproto.Dir, agentproto.AgentPath} {
 		if !seen[need] {
 			return &NotHardenedError{"mounts", "lack " + need}
 		}
@@ -91,8 +92,10 @@ func mountFault(m specs.Mount, cgroup string, forbidden []string) string {
 		return fmt.Sprintf("is a %.20q that no box has there", m.Type)
 	case !holdsAll(m.Options, need.Options):
 		return fmt.Sprintf("lacks one of %v", need.Options)
-	case m.Type == "tmpfs" && !sized(m.Options):
+	case m.Type == "tmpfs" && !bounded(m.Options, "size="):
 		return "has no size"
+	case m.Type == "tmpfs" && !bounded(m.Options, "nr_inodes="):
+		return "has no bound of files"
 	}
 	return weakening(m.Options)
 }
@@ -102,20 +105,20 @@ func mountFault(m specs.Mount, cgroup string, forbidden []string) string {
 func kernelMounts() map[string]specs.Mount {
 	need := func(kind string, options ...string) specs.Mount { return specs.Mount{Type: kind, Options: options} }
 	return map[string]specs.Mount{
-		"/proc":          need("proc", "nosuid", "noexec", "nodev"),
-		"/dev":           need("tmpfs", "nosuid", "noexec"),
-		"/dev/pts":       need("devpts", "nosuid", "noexec", "newinstance"),
-		"/dev/shm":       need("tmpfs", "nosuid", "noexec", "nodev"),
-		"/sys":           need("sysfs", "nosuid", "noexec", "nodev", "ro"),
-		"/sys/fs/cgroup": need("cgroup", "nosuid", "noexec", "nodev", "ro"),
-		scratch:          need("tmpfs", "nosuid", "nodev"),
-		homeTarget:       need("tmpfs", "nosuid", "nodev"),
+		"/proc":             need("proc", "nosuid", "noexec", "nodev"),
+		"/dev":              need("tmpfs", "nosuid", "noexec"),
+		"/dev/pts":          need("devpts", "nosuid", "noexec", "newinstance"),
+		"/dev/shm":          need("tmpfs", "nosuid", "noexec", "nodev"),
+		"/sys":              need("sysfs", "nosuid", "noexec", "nodev", "ro"),
+		"/sys/fs/cgroup":    need("cgroup", "nosuid", "noexec", "nodev", "ro"),
+		sandbox.ScratchPath: need("tmpfs", "nosuid", "nodev"),
+		sandbox.HomePath:    need("tmpfs", "nosuid", "nodev"),
 	}
 }
 
-func sized(options []string) bool {
+func bounded(options []string, by string) bool {
 	return slices.ContainsFunc(options, func(o string) bool {
-		n, ok := strings.CutPrefix(o, "size=")
+		n, ok := strings.CutPrefix(o, by)
 		return ok && strings.Trim(n, "0") != ""
 	})
 }
@@ -165,9 +168,9 @@ func systemBindFault(target string, readOnly bool) string {
 		return ""
 	case target == agentproto.AgentPath:
 		return unless(readOnly, "lets the agent be changed")
-	case under(target, "/run"), under(target, "/dev"), under(target, "/proc"), under(target, "/sys"), target == "/":
+	case sandbox.Under(target, "/run"), sandbox.Under(target, "/dev"), sandbox.Under(target, "/proc"), sandbox.Under(target, "/sys"), target == "/":
 		return "is at a place that is not for binds"
-	case systemTarget(target):
+	case sandbox.SystemPath(target):
 		return unless(readOnly, "lets a part of the system be changed")
 	}
 	return ""

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/sandboxd/sandboxd/sandbox"
 )
 
 // Reconcile removes what boxes of this owner left behind: containers by the
@@ -53,7 +55,7 @@ func (d *Driver) remains() ([]string, error) {
 			return nil, err
 		}
 		for _, e := range entries {
-			if e.IsDir() && idPattern().MatchString(e.Name()) {
+			if e.IsDir() && sandbox.ValidName(e.Name()) {
 				runs = append(runs, e.Name())
 			}
 		}

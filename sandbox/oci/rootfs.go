@@ -70,7 +70,7 @@ func lookAtHost() (hostRoot, error) {
 		return h, err
 	}
 	for _, m := range mounted {
-		inside := func(b specs.Mount) bool { return m != b.Source && under(m, b.Source) }
+		inside := func(b specs.Mount) bool { return m != b.Source && sandbox.Under(m, b.Source) }
 		if slices.ContainsFunc(h.binds, inside) {
 			h.binds = append(h.binds, systemBind(m, m))
 		}
@@ -187,12 +187,12 @@ func (s *system) holds(root string, places []string) error {
 	}
 	defer func() { _ = image.Close() }()
 	for _, p := range places {
-		inside := func(b specs.Mount) bool { return under(p, b.Destination) }
+		inside := func(b specs.Mount) bool { return sandbox.Under(p, b.Destination) }
 		if !slices.ContainsFunc(s.binds, inside) {
 			continue
 		}
 		if info, err := image.Stat(strings.TrimPrefix(p, "/")); err != nil || !info.IsDir() {
-			return invalid("the image has no directory %q to mount at; choose a place outside its directories", p)
+			return sandbox.Invalidf("the image has no directory %q to mount at; choose a place outside its directories", p)
 		}
 	}
 	return nil
