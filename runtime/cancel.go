@@ -66,14 +66,14 @@ func (k *Kernel) Cancel(ctx context.Context, runID, callID, reason string, grace
 	if f == nil {
 		return k.Call(ctx, runID, callID)
 	}
-	if f.stop(&CancelCause{Reason: reason, Grace: grace}) {
-		err := k.journal.Note(context.WithoutCancel(ctx), nil, Draft{
+	err := f.stopMarked(&CancelCause{Reason: reason, Grace: grace}, func() error {
+		return k.journal.Note(context.WithoutCancel(ctx), nil, Draft{
 			RunID: runID, Kind: CallCancelRequested, ToolCallID: callID,
 			Data: map[string]any{"reason": reason, "graceMs": max(grace, 0).Milliseconds()},
 		})
-		if err != nil {
-			return Call{}, err
-		}
+	})
+	if err != nil {
+		return Call{}, err
 	}
 	return f.snapshot(), nil
 }

@@ -23,7 +23,7 @@ func (k *Kernel) dispatch(f *flight, g *Grant) (out Output, err error) {
 	defer k.lastResort(ctx, f.run)()
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("handler of %s panicked: %v\n%s", g.tool.Name, r, debug.Stack())
+			err = panicked(f, r)
 		}
 	}()
 	out, err = g.tool.run(ctx, g, g.input)
@@ -31,6 +31,11 @@ func (k *Kernel) dispatch(f *flight, g *Grant) (out Output, err error) {
 		f.cancel(context.Cause(ctx))
 	}
 	return out, err
+}
+
+// panicked makes an error of a panic, for the log.
+func panicked(f *flight, p any) error {
+	return fmt.Errorf("%s panicked: %v\n%s", f.call.ToolName, p, debug.Stack())
 }
 
 // lastResort removes the box when a handler has not come back a good while

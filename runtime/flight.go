@@ -75,15 +75,21 @@ func (f *flight) start(now time.Time) error {
 	return nil
 }
 
-// stop cancels the call with a cause; it is false when the call has ended.
-func (f *flight) stop(cause *CancelCause) bool {
+// stop cancels the call with a cause, unless it has ended.
+func (f *flight) stop(cause *CancelCause) {
+	_ = f.stopMarked(cause, func() error { return nil }) // the mark cannot fail
+}
+
+// stopMarked is stop, and makes the mark of it before anything can come of the
+// cancel: the result is never marked first.
+func (f *flight) stopMarked(cause *CancelCause, mark func() error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.ended {
-		return false
+		return nil
 	}
-	f.cancel(cause)
-	return true
+	defer f.cancel(cause)
+	return mark()
 }
 
 // settle ends the time in which a cancel is accepted and returns its cause, or

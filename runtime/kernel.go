@@ -33,7 +33,12 @@ func (k *Kernel) carry(f *flight) {
 	f.finish(k.record(f, k.travel(f)))
 }
 
-func (k *Kernel) travel(f *flight) Result {
+func (k *Kernel) travel(f *flight) (r Result) {
+	defer func() {
+		if p := recover(); p != nil { // a bug of one stage is one call's failure
+			r = k.normalize(f, nil, Output{}, panicked(f, p))
+		}
+	}()
 	checked, err := k.check(f)
 	if err != nil {
 		return k.refuse(f, CallRejected, err)

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/sandboxd/sandboxd/runtime/policy"
@@ -19,7 +20,12 @@ type liveRun struct {
 	redactor *redact.Redactor
 	secrets  []string // NAME=VALUE
 
-	ready chan struct{} // closed when box or failure is set
+	ready   chan struct{} // closed when box or failure is set
+	expires chan struct{} // tells watch that ExpiresAt was changed
+
+	gone chan struct{} // closed when the run has ended and that was recorded
+
+	saving sync.Mutex // one change of the record at a time; before mu
 
 	mu       sync.Mutex
 	run      Run
@@ -61,18 +67,26 @@ func (r *liveRun) change(edit func(*Run)) Run {
 	return r.run
 }
 
+// narrow lays a further profile over the run's. It holds at once, also should
+// the change then not be recorded: what a run may do never grows.
+func (r *liveRun) narrow(layer policy.Profile) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.profiles = append(slices.Clone(r.profiles), layer)
+}
+
 // enter admits a call; a run that is ending or overfull refuses it.
-func (r *liveRun) enter(f *flight) (*flight, error) {
+func (r *liveRun) enter(f *flight) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
 	case r.closing:
-		return nil, Problemf(ProblemRunNotActive, "The run has ended. Create a new run.")
+		return Problemf(ProblemRunNotActive, "The run has ended. Create a new run.")
 	case len(r.flights) >= maxFlights:
-		return nil, &Problem{Code: ProblemRateLimited, Detail: "The run has too many calls under way. Wait for some of them to end.", RetryAfterSeconds: 1}
+		return &Problem{Code: ProblemRateLimited, Detail: "The run has too many calls under way. Wait for some of them to end.", RetryAfterSeconds: 1}
 	}
 	r.flights[f.call.ToolCallID] = f
-	return f, nil
+	return nil
 }
 
 // leave takes a call that has ended off the run.

@@ -28,8 +28,9 @@ type Kernel struct {
 	cancel context.CancelCauseFunc
 	tasks  sync.WaitGroup // making and ending of runs
 
-	mu   sync.Mutex
-	runs map[string]*liveRun
+	mu      sync.Mutex
+	runs    map[string]*liveRun
+	closing bool // no further run is admitted
 }
 
 // Config is what a kernel is built from; all but Logger and Now are required.
@@ -95,6 +96,7 @@ func New(cfg Config) (*Kernel, error) {
 // shutdown and recorded, and the boxes removed. ctx bounds the waiting.
 func (k *Kernel) Close(ctx context.Context) error {
 	k.mu.Lock()
+	k.closing = true
 	runs := make([]*liveRun, 0, len(k.runs))
 	for _, r := range k.runs {
 		runs = append(runs, r)

@@ -19,13 +19,16 @@ func (k *Kernel) PatchRun(ctx context.Context, runID string, p RunPatch, by stri
 	if err != nil {
 		return Run{}, err
 	}
-	r.mu.Lock()
-	if layer != nil {
-		r.profiles = append(slices.Clone(r.profiles), *layer)
-	}
-	run := applyPatch(&r.run, p)
-	r.mu.Unlock()
-	return run, k.journal.SaveRun(ctx, run, Draft{RunID: runID, Kind: RunChanged, Data: map[string]any{"change": p, "by": by}})
+	return k.saveRun(ctx, r, func(run *Run) (Draft, error) {
+		if !run.EndedAt.IsZero() {
+			return Draft{}, Problemf(ProblemRunNotActive, "The run has ended. Create a new run.")
+		}
+		applyPatch(run, p)
+		if layer != nil {
+			r.narrow(*layer)
+		}
+		return Draft{RunID: runID, Kind: RunChanged, Data: map[string]any{"change": p, "by": by}}, nil
+	})
 }
 
 func (k *Kernel) checkPatch(p RunPatch) (*policy.Profile, error) {
@@ -53,7 +56,7 @@ func (k *Kernel) checkPatch(p RunPatch) (*policy.Profile, error) {
 	return &layer, nil
 }
 
-func applyPatch(run *Run, p RunPatch) Run {
+func applyPatch(run *Run, p RunPatch) {
 	if p.State != nil {
 		run.State = *p.State
 	}
@@ -73,5 +76,4 @@ func applyPatch(run *Run, p RunPatch) Run {
 		}
 	}
 	run.Spec.Labels = labels
-	return *run
 }

@@ -18,12 +18,16 @@ func (k *Kernel) receive(ctx context.Context, p Proposal) (*flight, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(p.Arguments) == 0 { // left out; null is a value, and no object
+		p.Arguments = json.RawMessage("{}")
+	}
 	call, err := newCall(run, p, k.now())
 	if err != nil {
 		return nil, err
 	}
-	f, err := run.enter(newFlight(run, call, p))
-	if err != nil {
+	f := newFlight(run, call, p)
+	if err := run.enter(f); err != nil {
+		f.cancel(nil)
 		return nil, err
 	}
 	prior, err := k.journal.Request(context.WithoutCancel(ctx), call)
@@ -65,9 +69,6 @@ func (k *Kernel) reload(run *liveRun, prior Call) *flight {
 
 func newCall(run *liveRun, p Proposal, now time.Time) (Call, error) {
 	args := p.Arguments
-	if len(args) == 0 {
-		args = json.RawMessage("{}")
-	}
 	hash, err := schema.HashJSON(args)
 	if err != nil {
 		// Arguments without a canonical form are refused by check; what was

@@ -20,6 +20,8 @@ type Workspaces interface {
 	CopyDir(ctx context.Context, files sandbox.Files, hostDir string) (UploadStats, error)
 	// SaveBase keeps the workspace as it is now as the run's base.
 	SaveBase(ctx context.Context, runID string, files sandbox.Files) error
+	// Forget drops the run's base; a run without one is no error.
+	Forget(runID string) error
 	// Diff writes a unified diff of the workspace against the run's base.
 	Diff(ctx context.Context, runID string, files sandbox.Files, w io.Writer) error
 }

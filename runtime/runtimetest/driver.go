@@ -13,8 +13,9 @@ import (
 type localDriver struct {
 	t testing.TB
 
-	mu    sync.Mutex
-	boxes map[string]sandbox.Box
+	mu     sync.Mutex
+	boxes  map[string]sandbox.Box
+	before func(context.Context) error
 }
 
 var _ sandbox.Driver = (*localDriver)(nil)
@@ -23,7 +24,15 @@ var _ sandbox.Driver = (*localDriver)(nil)
 func (d *localDriver) Name() string { return "local" }
 
 // Create implements sandbox.Driver.
-func (d *localDriver) Create(_ context.Context, spec sandbox.Spec) (sandbox.Box, error) {
+func (d *localDriver) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Box, error) {
+	d.mu.Lock()
+	before := d.before
+	d.mu.Unlock()
+	if before != nil {
+		if err := before(ctx); err != nil {
+			return nil, err
+		}
+	}
 	box := sandboxtest.NewLocal(d.t)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -43,4 +52,12 @@ func (d *localDriver) box(runID string) sandbox.Box {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.boxes[runID]
+}
+
+// BeforeBox is called before each box that is made from now on; its error is
+// the driver's.
+func (b *Bench) BeforeBox(hook func(context.Context) error) {
+	b.driver.mu.Lock()
+	defer b.driver.mu.Unlock()
+	b.driver.before = hook
 }

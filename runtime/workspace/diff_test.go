@@ -318,8 +318,8 @@ func TestANewBaseTakesTheOldOnesPlaceAndADamagedOneIsToldOf(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, whole[:len(whole)-3], 0o600))
 	require.ErrorContains(t, store.Diff(t.Context(), "run_1", box, &patch), "damaged")
-	require.NoError(t, store.Remove("run_1"))
-	require.NoError(t, store.Remove("run_1"))
+	require.NoError(t, store.Forget("run_1"))
+	require.NoError(t, store.Forget("run_1"))
 	problem(t, store.Diff(t.Context(), "run_1", box, &patch), runtime.ProblemNotFound)
 }
 

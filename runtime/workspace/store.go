@@ -95,8 +95,8 @@ func (s *Store) Changed(ctx context.Context, runID string, files sandbox.Files) 
 	return paths, nil
 }
 
-// Remove forgets a run's base. A run without one is no error.
-func (s *Store) Remove(runID string) error {
+// Forget implements runtime.Workspaces.
+func (s *Store) Forget(runID string) error {
 	path, err := s.path(runID)
 	if err != nil {
 		return err
