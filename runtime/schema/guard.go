@@ -62,15 +62,32 @@ var (
 type inspector struct {
 	root    any
 	refused map[string]string
+	plain   map[string]bool
 	// size holds, by pointer, how many subschemas a place stands for; -1 while
 	// it is being counted.
 	size map[string]int
 	// patterns is set where the schema matches regular expressions.
 	patterns bool
+	// intricate is set where it has a keyword that is not among the plain ones.
+	intricate bool
+}
+
+// plainKeywords are those on which a validator has little to be wrong about:
+// what they say of a value depends on nothing beside them. The differential
+// test draws schemas of these alone and finds no difference; a schema that has
+// another keyword asks both validators.
+func plainKeywords() map[string]bool {
+	return map[string]bool{
+		"$schema": true, "$id": true, "$comment": true, "title": true, "description": true, "default": true,
+		"examples": true, "deprecated": true, "readOnly": true, "writeOnly": true,
+		"type": true, "properties": true, "required": true, "additionalProperties": true, "items": true,
+		"minLength": true, "maxLength": true, "minimum": true, "maximum": true,
+		"minItems": true, "maxItems": true, "minProperties": true, "maxProperties": true,
+	}
 }
 
 func inspect(root any) (*inspector, error) {
-	in := &inspector{root: root, refused: refusedKeywords(), size: map[string]int{}}
+	in := &inspector{root: root, refused: refusedKeywords(), plain: plainKeywords(), size: map[string]int{}}
 	_, err := in.visit(root, "")
 	return in, err
 }
@@ -114,6 +131,7 @@ func (in *inspector) visit(node any, at string) (int, error) {
 
 func (in *inspector) keywords(object map[string]any, at string) error {
 	for _, key := range sortedKeys(object) {
+		in.intricate = in.intricate || !in.plain[key]
 		if why, bad := in.refused[key]; bad {
 			return &CompileError{at + "/" + escapePointer(key), key + " " + why}
 		}

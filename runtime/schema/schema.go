@@ -19,6 +19,7 @@ type Schema struct {
 	second    *santhosh.Schema
 	defaults  map[string]any
 	patterned bool
+	plain     bool // the validator alone decides
 	// patterns guards main where it matches regular expressions: it then writes
 	// to itself while it evaluates.
 	patterns sync.Mutex
@@ -38,7 +39,7 @@ func Compile(raw []byte) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Schema{root: root, patterned: in.patterns}
+	s := &Schema{root: root, patterned: in.patterns, plain: !in.intricate}
 	compiler, err := secondCompiler(root)
 	if err != nil {
 		return nil, &CompileError{"", err.Error()}
@@ -114,6 +115,9 @@ func (s *Schema) readDefaults(compiler *santhosh.Compiler) error {
 // Validate says where doc, a value that Decode gave, does not fit the schema,
 // in order of place and rule; nothing when it fits.
 func (s *Schema) Validate(doc any) []Violation {
+	if s.plain && s.fitsMain(doc) {
+		return nil
+	}
 	found := s.explainSecond(doc)
 	if len(found) == 0 && !s.fitsMain(doc) {
 		return []Violation{{Rule: "schema", Message: "does not fit the schema"}}
