@@ -102,6 +102,7 @@ type Facts struct {
 	StartedIn time.Duration
 }
 
-// ScratchFiles is how many files a scratch file system in memory may hold. The
-// kernel keeps about a kibibyte of each, empty or not, on the box's account.
-func ScratchFiles(bytes int64) int64 { return max(bytes/8192, 1024) }
+// ScratchFiles is how many files a scratch file system in memory may hold: as
+// many as if each held a page. Only empty ones could be more, and the kernel
+// keeps about a kibibyte of each on the box's account.
+func ScratchFiles(bytes int64) int64 { return max(bytes/4096, 1024) }
