@@ -151,8 +151,12 @@ func judgeNetworkTarget(run runView, c *checked) *Fault {
 func judgeApproval(run runView, c *checked) *Fault {
 	for _, want := range run.approval {
 		class, isClass := strings.CutPrefix(want, "class:")
-		hit := want == c.tool.Name || want == "*" ||
-			isClass && (class == "destructive" && c.meaning.Destructive || class == "network" && c.meaning.OpenWorld)
+		hit := class == "destructive" && c.meaning.Destructive || class == "network" && c.meaning.OpenWorld
+		if !isClass {
+			// checkApprovals compiled it before; should it not compile here, it asks.
+			names, err := policy.Compile([]string{want}, nil, ".")
+			hit = err != nil || names.Judge(c.tool.Name, ".").Allowed
+		}
 		if hit {
 			return Faultf(CodeApprovalRequired, "%s needs a person's approval in this run. Go on with other work and report what you wanted to do.", c.tool.Name)
 		}

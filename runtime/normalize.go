@@ -104,7 +104,10 @@ func endOf(cause *CancelCause, r Result) *Fault {
 		return Faultf(CodeCancelled, "The call was cancelled (%s) before it was started; it had no effect.", cause.Reason)
 	}
 	killed := ""
-	if n := r.Usage.ProcessesKilled; n > 0 {
+	switch n := r.Usage.ProcessesKilled; {
+	case n == 1:
+		killed = " 1 process was killed; it is gone."
+	case n > 1:
 		killed = fmt.Sprintf(" %d processes were killed; none of them is left.", n)
 	}
 	if cause.Reason == ReasonTimeout {

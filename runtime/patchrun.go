@@ -19,7 +19,7 @@ func (k *Kernel) PatchRun(ctx context.Context, runID string, p RunPatch, by stri
 	if err != nil {
 		return Run{}, err
 	}
-	return k.saveRun(ctx, r, func(run *Run) (Draft, error) {
+	run, err := k.saveRun(ctx, r, func(run *Run) (Draft, error) {
 		if !run.EndedAt.IsZero() {
 			return Draft{}, Problemf(ProblemRunNotActive, "The run has ended. Create a new run.")
 		}
@@ -29,18 +29,26 @@ func (k *Kernel) PatchRun(ctx context.Context, runID string, p RunPatch, by stri
 		}
 		return Draft{RunID: runID, Kind: RunChanged, Data: map[string]any{"change": p, "by": by}}, nil
 	})
+	select {
+	case r.expires <- struct{}{}:
+	default: // one is on its way, and will read the present time
+	}
+	return run, err
 }
 
 func (k *Kernel) checkPatch(p RunPatch) (*policy.Profile, error) {
 	if p.State != nil && !slices.Contains([]RunState{Planning, Editing, Verifying, Review, Finished}, *p.State) {
 		return nil, invalid("/state", "%q is not one of PLANNING, EDITING, VERIFYING, REVIEW, DONE.", clip(string(*p.State), 80))
 	}
+	if p.ExpiresAt != nil && !p.ExpiresAt.After(k.now()) {
+		return nil, invalid("/expiresAt", "That time is past. Give one that lies ahead, or DELETE the run to end it now.")
+	}
 	if p.ExpiresAt != nil && p.ExpiresAt.After(k.now().Add(k.limits.MaxWall)) {
 		return nil, invalid("/expiresAt", "A run lives at most %s from now.", k.limits.MaxWall)
 	}
 	for name, value := range p.Labels {
-		if name == "" || len(name) > 128 || value != nil && len(*value) > 256 {
-			return nil, invalid("/labels", "A label's name is 1 to 128 bytes long, its value at most 256.")
+		if !labelFits(name, value) {
+			return nil, invalid("/labels", labelRule)
 		}
 	}
 	if p.Permissions == nil {
@@ -64,7 +72,7 @@ func applyPatch(run *Run, p RunPatch) {
 		run.ExpiresAt = p.ExpiresAt.UTC().Round(time.Nanosecond)
 	}
 	if p.Permissions != nil {
-		run.Spec.Permissions.Approvals = append(slices.Clone(run.Spec.Permissions.Approvals), p.Permissions.Approvals...)
+		run.Spec.Permissions = narrowed(run.Spec.Permissions, *p.Permissions)
 	}
 	labels := map[string]string{}
 	for name, value := range run.Spec.Labels {

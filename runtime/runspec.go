@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sandboxd/sandboxd/runtime/policy"
 	"github.com/sandboxd/sandboxd/sandbox"
@@ -19,7 +20,7 @@ import (
 func (p RunPolicy) settleSpec(s RunSpec) (RunSpec, policy.Profile, error) {
 	var profile policy.Profile
 	for _, step := range []func(*RunSpec) error{
-		settleChoices, p.settleImage, p.settleSource, p.settleMounts, settleNetwork, p.settleLimits, settleEnv, settleChecks,
+		settleChoices, refuseUnoffered, p.settleImage, p.settleSource, p.settleMounts, settleNetwork, p.settleLimits, settleEnv, settleChecks,
 	} {
 		if err := step(&s); err != nil {
 			return s, profile, err
@@ -65,9 +66,6 @@ func settleChoices(s *RunSpec) error {
 	if err := targetPath("/workspace/path", s.Workspace.Path); err != nil {
 		return err
 	}
-	if s.Lease != nil || s.Supersedes != "" {
-		return unsupported("/lease", "Leases and superseding are not offered yet. Leave lease and supersedes out.")
-	}
 	return nil
 }
 
@@ -106,6 +104,9 @@ func (p RunPolicy) settleSource(s *RunSpec) error {
 	default:
 		if src.Path != "" || src.URL != "" || src.Ref != "" {
 			return invalid("/source", "A source of type %s takes no path, url or ref.", src.Type)
+		}
+		if src.Mode != "copy" {
+			return invalid("/source/mode", "A source of type %s has nothing to %s. Leave mode out.", src.Type, src.Mode)
 		}
 	}
 	return nil
@@ -178,25 +179,25 @@ func (p RunPolicy) settleLimits(s *RunSpec) error {
 	if l.CPUs == 0 {
 		l.CPUs = d.CPUs
 	}
-	if l.CPUs < 0.05 || most.CPUs > 0 && l.CPUs > most.CPUs {
-		return invalid("/limits/cpus", "cpus must be at least 0.05 and at most what the operator allows (%g).", most.CPUs)
+	if top := least(maxCPUs, most.CPUs); l.CPUs < 0.05 || l.CPUs > top {
+		return invalid("/limits/cpus", "cpus must be at least 0.05 and at most %g.", top)
 	}
 	for _, c := range []struct {
 		name               string
 		value              *int64
 		standard, low, top int64
 	}{
-		{"memoryBytes", &l.MemoryBytes, d.MemoryBytes, 32 << 20, most.MemoryBytes},
-		{"pids", &l.Pids, d.Pids, 64, most.Pids},
-		{"diskBytes", &l.DiskBytes, d.DiskBytes, 1 << 20, most.DiskBytes},
+		{"memoryBytes", &l.MemoryBytes, d.MemoryBytes, 32 << 20, least(maxBytes, most.MemoryBytes)},
+		{"pids", &l.Pids, d.Pids, 64, least(maxPids, most.Pids)},
+		{"diskBytes", &l.DiskBytes, d.DiskBytes, 1 << 20, least(maxBytes, most.DiskBytes)},
 		{"wallMs", &l.WallMs, p.MaxWall.Milliseconds(), 1000, p.MaxWall.Milliseconds()},
-		{"idleMs", &l.IdleMs, 0, 0, 0},
+		{"idleMs", &l.IdleMs, 0, 0, maxIdle.Milliseconds()},
 	} {
 		if *c.value == 0 {
 			*c.value = c.standard
 		}
-		if *c.value < c.low || c.top > 0 && *c.value > c.top {
-			return invalid("/limits/"+c.name, "%s must be at least %d%s.", c.name, c.low, atMost(c.top))
+		if *c.value < c.low || *c.value > c.top {
+			return invalid("/limits/"+c.name, "%s must be at least %d and at most %d.", c.name, c.low, c.top)
 		}
 	}
 	if l.Commands == 0 {
@@ -208,11 +209,21 @@ func (p RunPolicy) settleLimits(s *RunSpec) error {
 	return nil
 }
 
-func atMost(top int64) string {
-	if top <= 0 {
-		return ""
+// What no operator can allow more of: beyond, kernels and engines overflow or
+// refuse with words of their own.
+const (
+	maxCPUs  = 1024.0
+	maxPids  = 4 << 20 // PID_MAX_LIMIT on 64 bits
+	maxBytes = 1 << 50
+	maxIdle  = 365 * 24 * time.Hour
+)
+
+// least is the operator's cap where there is one below the absolute.
+func least[N int64 | float64](absolute, operator N) N {
+	if operator > 0 {
+		return min(absolute, operator)
 	}
-	return fmt.Sprintf(" and at most %d", top)
+	return absolute
 }
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
@@ -232,44 +243,6 @@ func settleEnv(s *RunSpec) error {
 		}
 	}
 	return nil
-}
-
-func settleChecks(s *RunSpec) error {
-	if len(s.Labels) > 64 {
-		return invalid("/labels", "At most 64 labels.")
-	}
-	for name, value := range s.Labels {
-		if name == "" || len(name) > 128 || len(value) > 256 {
-			return invalid("/labels", "A label's name is 1 to 128 bytes long, its value at most 256.")
-		}
-	}
-	for i, c := range s.Verify {
-		if c.Name == "" || len(c.Argv) == 0 {
-			return invalid(fmt.Sprintf("/verify/%d", i), "A check needs a name and an argv.")
-		}
-	}
-	return nil
-}
-
-func compileProfile(p Permissions) (policy.Profile, error) {
-	on := func(b *bool, standard bool) bool {
-		if b == nil {
-			return standard
-		}
-		return *b
-	}
-	profile := policy.Profile{
-		Read: on(p.ReadWorkspace, true), Write: on(p.WriteWorkspace, true),
-		Execute: on(p.ExecuteCommand, true), Network: on(p.Network, false),
-	}
-	var err error
-	if profile.Tools, err = policy.Compile(p.Tools.Allow, p.Tools.Deny, "."); err != nil {
-		return profile, invalid("/permissions/tools", "%s.", err)
-	}
-	if profile.Paths, err = policy.Compile(p.Paths.Allow, p.Paths.Deny, "/"); err != nil {
-		return profile, invalid("/permissions/paths", "%s.", err)
-	}
-	return profile, nil
 }
 
 // boxSpec is what the driver is asked to make.

@@ -32,6 +32,8 @@ func TestAWrongRunIsRefusedByFieldAndLeavesNothing(t *testing.T) {
 		{"host outside the roots", runtime.RunSpec{Source: runtime.Source{Type: "host", Path: outside}}, runtime.ProblemMountForbidden, "/source/path"},
 		{"host through a link", runtime.RunSpec{Source: runtime.Source{Type: "host", Path: link}}, runtime.ProblemMountForbidden, "/source/path"},
 		{"host that is missing", runtime.RunSpec{Source: runtime.Source{Type: "host", Path: dir + "/none"}}, runtime.ProblemMountForbidden, "/source/path"},
+		{"mode without a source", runtime.RunSpec{Source: runtime.Source{Mode: "overlay"}}, runtime.ProblemBadRequest, "/source/mode"},
+		{"label with a colon", runtime.RunSpec{Labels: map[string]string{"a:b": "x"}}, runtime.ProblemBadRequest, "/labels"},
 		{"git source", runtime.RunSpec{Source: runtime.Source{Type: "git", URL: "https://example.org/x.git"}}, runtime.ProblemUnsupported, "/source/type"},
 		{"access", runtime.RunSpec{Workspace: runtime.WorkspaceSpec{Access: "rx"}}, runtime.ProblemBadRequest, "/workspace/access"},
 		{"workspace over the system", runtime.RunSpec{Workspace: runtime.WorkspaceSpec{Path: "/usr/share"}}, runtime.ProblemBadRequest, "/workspace/path"},
