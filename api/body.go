@@ -165,6 +165,9 @@ func invalid(violations []schema.Violation, prefix string) error {
 	}
 	first := violations[0]
 	detail := place(first.Pointer) + " " + first.Message + "."
+	if first.Rule == "required" { // the message has its own subject
+		detail = place(first.Pointer) + " is not whole: " + first.Message + "."
+	}
 	if first.Suggestion != "" {
 		detail += " Did you mean " + first.Suggestion + "?"
 	}

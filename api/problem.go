@@ -93,6 +93,7 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 	if x.out.status != 0 {
 		panic(http.ErrAbortHandler)
 	}
+	drain(w, r)
 	body := newProblemBody(r, p)
 	if e, ok := errors.AsType[*invalidBody](err); ok {
 		body.Violations = e.violations

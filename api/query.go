@@ -95,7 +95,8 @@ func choice(q url.Values, name string, choices ...string) (string, error) {
 	if v := q.Get(name); slices.Contains(choices, v) {
 		return v, nil
 	}
-	return "", badRequest("%s must be one of %s.", name, strings.Join(choices, ", "))
+	named := slices.DeleteFunc(slices.Clone(choices), func(c string) bool { return c == "" })
+	return "", badRequest("%s must be one of %s.", name, strings.Join(named, ", "))
 }
 
 // uuid7 is the form of a UUIDv7 (RFC 9562, section 5.7), canonical.
