@@ -52,6 +52,9 @@ func (k *Kernel) travel(f *flight) (r Result) {
 		return k.normalize(f, grant, Output{}, err)
 	}
 	defer leave()
+	if err := k.confine(f, checked, grant); err != nil {
+		return k.refuse(f, CallDenied, err)
+	}
 	output, err := k.dispatch(f, grant)
 	return k.normalize(f, grant, output, err)
 }
@@ -63,6 +66,7 @@ func (k *Kernel) travel(f *flight) (r Result) {
 //	check      TOOL_CALL_VALIDATED  or TOOL_CALL_REJECTED
 //	authorize  TOOL_CALL_AUTHORIZED or TOOL_CALL_DENIED
 //	schedule   (no mark: a queued call is a recorded one)
+//	confine    TOOL_CALL_DENIED, where a symlink leads out of the run's scope
 //	dispatch   TOOL_CALL_STARTED
 //	normalize  (result contract, artifacts, redaction)
 //	record     TOOL_CALL_RESULT

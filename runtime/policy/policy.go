@@ -10,6 +10,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -112,6 +113,11 @@ func (ps Profiles) Path(path string, write bool) Verdict {
 		return Verdict{true, "workspace"}
 	}
 	return ps.judge(func(p Profile) Verdict { return p.Paths.Judge(path, "/") })
+}
+
+// LimitPaths tells whether any layer refuses any path.
+func (ps Profiles) LimitPaths() bool {
+	return slices.ContainsFunc(ps, func(p Profile) bool { return p.Paths.limited || len(p.Paths.deny) > 0 })
 }
 
 // Grants tells whether every layer grants what is picked.
