@@ -86,7 +86,7 @@ func (k *Kernel) finishRun(r *liveRun, status RunStatus, reason string, cause *C
 		}
 		select {
 		case <-idle:
-		case <-time.After(stuckAfter):
+		case <-time.After(endAfter):
 			k.removeBox(ctx, r)
 			<-idle
 		}
@@ -101,8 +101,13 @@ func (k *Kernel) finishRun(r *liveRun, status RunStatus, reason string, cause *C
 	})
 }
 
-// endTimeout bounds the ending of a run.
-const endTimeout = 2 * time.Minute
+const (
+	// endAfter is how long the calls of a run that ends may take to come back:
+	// its box goes in any case, and well within the time that a stop has.
+	endAfter = 10 * time.Second
+	// endTimeout bounds the ending of a run.
+	endTimeout = 2 * time.Minute
+)
 
 func (k *Kernel) removeBox(ctx context.Context, r *liveRun) {
 	if err := r.box.Remove(ctx); err != nil {

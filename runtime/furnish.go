@@ -84,12 +84,19 @@ func (k *Kernel) failRun(r *liveRun, box sandbox.Box, cause error) {
 
 // closeRecord writes the end of a run.
 func (k *Kernel) closeRecord(ctx context.Context, r *liveRun, status RunStatus, kind EventKind, reason string) {
+	ended := k.now()
 	end := func(run *Run) (Draft, error) {
-		run.Status, run.EndedAt, run.Reason = status, k.now(), reason
+		run.Status, run.EndedAt, run.Reason = status, ended, reason
 		return Draft{RunID: r.id, Kind: kind, Data: map[string]any{"reason": reason, "usage": run.Usage}}, nil
 	}
 	if _, err := k.saveRun(ctx, r, end); err != nil {
 		k.log.Error("end of run not recorded", "runId", r.id, "status", status, "err", err)
+		k.tasks.Go(func() {
+			k.persist("end of run "+r.id, func(ctx context.Context) error {
+				_, err := k.saveRun(ctx, r, end)
+				return err
+			})
+		})
 	}
 	if err := k.spaces.Forget(r.id); err != nil {
 		k.log.Error("base of run not removed", "runId", r.id, "err", err)

@@ -29,7 +29,8 @@ type Bench struct {
 	Run runtime.Run
 	Dir string
 
-	driver *localDriver
+	driver  *localDriver
+	brittle *brittleLedger
 }
 
 // New makes a kernel with these tools and a run with the default permissions.
@@ -57,14 +58,15 @@ func NewKernel(t testing.TB, tools ...*runtime.Tool) *Bench {
 	store, err := artifact.Open(filepath.Join(dir, "artifacts"), artifact.Options{})
 	require.NoError(t, err)
 	driver := &localDriver{t: t, boxes: map[string]sandbox.Box{}}
+	brittle := &brittleLedger{Ledger: l}
 	k, err := runtime.New(runtime.Config{
-		Driver: driver, Ledger: l, Artifacts: store, Tools: tools,
+		Driver: driver, Ledger: brittle, Artifacts: store, Tools: tools,
 		Workspaces: workspace.NewStore(filepath.Join(dir, "bases"), workspace.DefaultLimits()),
 		Policy:     runtime.RunPolicy{MaxWall: time.Hour, HostRoots: []string{dir}},
 		HostPaths:  []string{dir},
 	})
 	require.NoError(t, err)
-	b := &Bench{t: t, Kernel: k, Ledger: l, Dir: dir, driver: driver}
+	b := &Bench{t: t, Kernel: k, Ledger: l, Dir: dir, driver: driver, brittle: brittle}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
