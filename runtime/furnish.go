@@ -66,7 +66,7 @@ func (k *Kernel) failRun(r *liveRun, box sandbox.Box, cause error) {
 	status, kind := RunFailed, RunBecameFailed
 	if r.ctx.Err() != nil {
 		status, kind = RunEnded, RunEndedEvent
-		cause = &Problem{Code: ProblemRunNotActive, Detail: "The run was ended before its box was made.", Cause: cause}
+		cause = endedEarly(causeOf(context.Cause(r.ctx)))
 	} else {
 		k.log.Error("run has no box", "runId", r.id, "err", cause)
 	}
@@ -80,6 +80,14 @@ func (k *Kernel) failRun(r *liveRun, box sandbox.Box, cause error) {
 	k.closeRecord(ctx, r, status, kind, createProblem(cause).Detail)
 	r.cancel(nil)
 	k.forget(r)
+}
+
+// endedEarly says why a run never had a box though nothing failed.
+func endedEarly(cause *CancelCause) *Problem {
+	if cause.Reason == ReasonShutdown {
+		return Problemf(ProblemUnavailable, "The service is shutting down.")
+	}
+	return Problemf(ProblemRunNotActive, "The run was ended before its box was made.")
 }
 
 // closeRecord writes the end of a run.

@@ -136,7 +136,13 @@ func (k *Kernel) attach(f *flight, g *Grant, r *Result) {
 	r.Redactions = append(r.Redactions, redactions...)
 	if err != nil {
 		k.log.Error("artifact not stored", "toolCallId", f.call.ToolCallID, "err", err)
-		r.fail(Faultf(CodeDiskQuota, "The output could not be stored in full. Ask for less output, and have an operator look at the service's disk."))
+		const lost = "The output could not be stored in full. Ask for less output, and have an operator look at the service's disk."
+		if r.Status == Succeeded || r.Status == Partial {
+			r.fail(Faultf(CodeDiskQuota, lost))
+			return
+		}
+		// How the call ended stays what is told of it.
+		r.SafeMessage, r.Truncated = r.SafeMessage+" "+lost, true
 	}
 }
 

@@ -3,6 +3,8 @@ package runtime_test
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -55,4 +57,33 @@ func TestAResultThatCanNeverBeRecordedIsGivenUp(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	require.NoError(t, b.Kernel.Close(ctx), "a stop does not wait for a ledger that does not come back")
+}
+
+// The end of a call is not hidden by output that found no room.
+func TestACancelIsToldAlsoWhenItsOutputCouldNotBeStored(t *testing.T) {
+	flood := func(ctx context.Context, g *runtime.Grant, in probeInput) (runtime.Output, error) {
+		_, _ = g.Capture("stdout", "output").Write(make([]byte, 1<<20)) // the kernel tells of the error
+		if in.Text == "wait" {
+			<-ctx.Done()
+		}
+		return runtime.Output{}, nil
+	}
+	b := runtimetest.NewKernel(t, probe("file.read", flood))
+	run, err := b.Kernel.CreateRun(context.Background(), runtime.RunSpec{}, runtime.CreateOptions{Wait: true})
+	require.NoError(t, err)
+	b.Run = run
+	store := filepath.Join(b.Dir, "artifacts")
+	require.NoError(t, os.RemoveAll(store))
+	require.NoError(t, os.WriteFile(store, nil, 0o600), "no artifact can be stored")
+
+	call, err := b.Kernel.Submit(context.Background(), b.Proposal("file.read", map[string]any{"text": "wait"}))
+	require.NoError(t, err)
+	_, err = b.Kernel.Cancel(context.Background(), run.RunID, call.ToolCallID, runtime.ReasonUser, 0)
+	require.NoError(t, err)
+	r := awaitResult(t, b, call.ToolCallID)
+	require.Equal(t, runtime.Cancelled, r.Status)
+	require.Equal(t, runtime.ReasonUser, r.Reason)
+
+	r = b.Call("file.read", map[string]any{})
+	require.Equal(t, runtime.CodeDiskQuota, r.ErrorCode, "the control: a success without its output is none")
 }

@@ -27,9 +27,9 @@ func (k *Kernel) Recover(ctx context.Context) error {
 		if err := k.journal.SaveRun(ctx, run, Draft{RunID: run.RunID, Kind: RunBecameFailed, Data: map[string]any{"reason": run.Reason}}); err != nil {
 			return fmt.Errorf("close run %s: %w", run.RunID, err)
 		}
-		if err := k.spaces.Forget(run.RunID); err != nil {
-			return fmt.Errorf("drop the base of run %s: %w", run.RunID, err)
-		}
+	}
+	if err := k.spaces.Clear(); err != nil {
+		return fmt.Errorf("drop the bases of dead runs: %w", err)
 	}
 	removed, err := k.driver.Reconcile(ctx, nil)
 	if err != nil {

@@ -143,3 +143,36 @@ func TestAPanicInAnyStageIsThatCallsFailureAlone(t *testing.T) {
 	require.NotContains(t, r.SafeMessage, "panic")
 	require.Equal(t, runtime.Succeeded, b.Call("file.read", map[string]any{"text": "good"}).Status)
 }
+
+func TestARestartLeavesNoBaseOfAnEarlierProcess(t *testing.T) {
+	b := runtimetest.NewKernel(t)
+	run, err := b.Kernel.CreateRun(context.Background(), runtime.RunSpec{}, runtime.CreateOptions{Wait: true})
+	require.NoError(t, err)
+	bases := filepath.Join(b.Dir, "bases")
+	require.FileExists(t, filepath.Join(bases, run.RunID+".base"), "the control")
+	require.NoError(t, os.WriteFile(filepath.Join(bases, run.RunID+".base.123"), nil, 0o600))
+	require.NoError(t, b.Kernel.Recover(context.Background()))
+	left, err := filepath.Glob(filepath.Join(bases, "*"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+func TestAStopTellsThoseWhoWaitForARunThatTheServiceStops(t *testing.T) {
+	b := runtimetest.NewKernel(t)
+	making := make(chan struct{})
+	b.BeforeBox(func(ctx context.Context) error {
+		close(making)
+		<-ctx.Done()
+		return context.Cause(ctx)
+	})
+	answer := make(chan error, 1)
+	go func() {
+		_, err := b.Kernel.CreateRun(context.Background(), runtime.RunSpec{}, runtime.CreateOptions{Wait: true})
+		answer <- err
+	}()
+	<-making
+	require.NoError(t, b.Kernel.Close(context.Background()))
+	var problem *runtime.Problem
+	require.ErrorAs(t, <-answer, &problem)
+	require.Equal(t, runtime.ProblemUnavailable, problem.Code)
+}

@@ -22,6 +22,8 @@ type Workspaces interface {
 	SaveBase(ctx context.Context, runID string, files sandbox.Files) error
 	// Forget drops the run's base; a run without one is no error.
 	Forget(runID string) error
+	// Clear drops every base, and what an earlier process left half made.
+	Clear() error
 	// Diff writes a unified diff of the workspace against the run's base.
 	Diff(ctx context.Context, runID string, files sandbox.Files, w io.Writer) error
 }

@@ -107,6 +107,9 @@ func (s *Store) Forget(runID string) error {
 	return nil
 }
 
+// Clear implements runtime.Workspaces.
+func (s *Store) Clear() error { return os.RemoveAll(s.dir) }
+
 func (s *Store) open(runID string) (*base, error) {
 	path, err := s.path(runID)
 	if err != nil {
