@@ -27,7 +27,7 @@ run: build ## start the service on 127.0.0.1:8080 for real use (data in build/da
 	$(BIN)/sandboxd serve --listen 127.0.0.1:8080 --data build/data
 
 demo: ## set up what is missing, build, and do the main job before your eyes
-	@scripts/provision.sh runtime
+	@scripts/provision.sh demo
 	@$(MAKE) --no-print-directory build
 	@$(BIN)/sandboxd demo --repo .
 
