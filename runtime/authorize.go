@@ -14,13 +14,13 @@ func (k *Kernel) authorize(f *flight, c *checked) (*Grant, error) {
 	run := f.run.view()
 	for _, rule := range authorizationRules() {
 		if fault := rule.judge(run, c); fault != nil {
-			decision := &Decision{
-				ReasonCode: string(fault.Code), Rule: rule.name, SafeMessage: fault.Message,
-				RequiresApproval: fault.Code == CodeApprovalRequired,
-			}
-			f.update(func(call *Call) { call.Decision = decision })
-			return nil, fault
+			return nil, f.decline(rule.name, fault)
 		}
+	}
+	// Calls at the same time saw the same usage: the last of a budget goes to
+	// one of them.
+	if fault := f.run.admit(f); fault != nil {
+		return nil, f.decline("budget.calls", fault)
 	}
 	decision := &Decision{Allowed: true, ReasonCode: "ALLOWED", Rule: "all rules passed"}
 	f.update(func(call *Call) {
@@ -36,6 +36,16 @@ func (k *Kernel) authorize(f *flight, c *checked) (*Grant, error) {
 	return g, k.note(f, CallAuthorized, &CallUpdate{Decision: decision}, map[string]any{
 		"group": c.tool.group(c.meaning), "rule": decision.Rule,
 	})
+}
+
+// decline notes which rule refused a call.
+func (f *flight) decline(rule string, fault *Fault) *Fault {
+	decision := &Decision{
+		ReasonCode: string(fault.Code), Rule: rule, SafeMessage: fault.Message,
+		RequiresApproval: fault.Code == CodeApprovalRequired,
+	}
+	f.update(func(call *Call) { call.Decision = decision })
+	return fault
 }
 
 // runView is what the rules see of a run.

@@ -33,9 +33,7 @@ func (k *Kernel) confine(f *flight, c *checked, g *Grant) error {
 	}
 	for _, rule := range pathRules() {
 		if fault := rule.judge(run, real); fault != nil {
-			decision := &Decision{ReasonCode: string(fault.Code), Rule: rule.name, SafeMessage: fault.Message}
-			f.update(func(call *Call) { call.Decision = decision })
-			return fault
+			return f.decline(rule.name, fault)
 		}
 	}
 	return nil

@@ -18,6 +18,8 @@ type flight struct {
 	done      chan struct{}
 	max       int // caller's cap of inline text, 0 is the tool's
 
+	admitted bool // by authorize; for the run's count alone
+
 	mu      sync.Mutex
 	call    Call
 	started time.Time

@@ -33,6 +33,7 @@ type liveRun struct {
 	box      sandbox.Box
 	failure  error // why there is no box
 	flights  map[string]*flight
+	admitted int64 // calls that were let in and are not counted yet
 	closing  bool
 	idle     chan struct{} // closed when closing and no flight is left
 	exposed  string        // hash of the tool list last shown
@@ -156,10 +157,28 @@ func (r *liveRun) awaitBox(ctx context.Context) (sandbox.Box, error) {
 	return r.box, nil
 }
 
-// count adds a result to the run's usage.
-func (r *liveRun) count(res Result) RunUsage {
+// admit lets a call in that every rule allows, unless those that were let in
+// before it take all that is left of the budget.
+func (r *liveRun) admit(f *flight) *Fault {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	usage := r.run.Usage
+	usage.Calls += r.admitted
+	if fault := judgeCallBudget(runView{budgets: r.run.Spec.Budgets, usage: usage}, nil); fault != nil {
+		return fault
+	}
+	r.admitted++
+	f.admitted = true
+	return nil
+}
+
+// count adds a call's result to the run's usage.
+func (r *liveRun) count(f *flight, res Result) RunUsage {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if f.admitted {
+		r.admitted--
+	}
 	u := &r.run.Usage
 	u.Calls++
 	switch res.ErrorClass {

@@ -24,7 +24,7 @@ func (k *Kernel) note(f *flight, kind EventKind, update *CallUpdate, data any) e
 func (k *Kernel) record(f *flight, r Result) (Call, error) {
 	call := f.snapshot()
 	call.State, call.Result = CallDone, &r
-	usage := f.run.count(r)
+	usage := f.run.count(f, r)
 	write := func(ctx context.Context) error {
 		return k.journal.Result(ctx, call, usage, Draft{
 			RunID: f.run.id, Kind: CallResulted, ToolCallID: call.ToolCallID, Trace: call.Trace, Data: r,

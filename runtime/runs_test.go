@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -175,4 +176,32 @@ func TestAStopTellsThoseWhoWaitForARunThatTheServiceStops(t *testing.T) {
 	var problem *runtime.Problem
 	require.ErrorAs(t, <-answer, &problem)
 	require.Equal(t, runtime.ProblemUnavailable, problem.Code)
+}
+
+func TestABudgetOfCallsHoldsForCallsAtTheSameTime(t *testing.T) {
+	var ran atomic.Int64
+	all := make(chan struct{})
+	b := runtimetest.NewRun(t, runtime.RunSpec{Budgets: runtime.BudgetsSpec{Calls: 5}},
+		probe("file.read", func(ctx context.Context, _ *runtime.Grant, _ probeInput) (runtime.Output, error) {
+			ran.Add(1)
+			<-all
+			return runtime.Output{}, nil
+		}))
+	var denied, done atomic.Int64
+	var wg sync.WaitGroup
+	for range 15 {
+		wg.Go(func() {
+			r := b.Call("file.read", map[string]any{})
+			if r.ErrorCode == runtime.CodeBudgetExhausted {
+				denied.Add(1)
+			} else if r.Status == runtime.Succeeded {
+				done.Add(1)
+			}
+		})
+	}
+	require.Eventually(t, func() bool { return denied.Load() == 10 }, 10*time.Second, time.Millisecond)
+	close(all)
+	wg.Wait()
+	require.EqualValues(t, 5, ran.Load())
+	require.EqualValues(t, 5, done.Load(), "the control: what the budget allows is done")
 }
