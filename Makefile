@@ -10,6 +10,7 @@ LINT      := build/bin/golangci-lint
 LINT_VERSION := v2.12.2
 ENGINE    := build/engine
 FUZZTIME  ?= 30s
+LISTEN    ?= 127.0.0.1:8080
 RACE      := -race
 
 .PHONY: help build agent run demo test unit contract e2e lint vet fmt soak bench fuzz image service-image readme clean generate
@@ -23,8 +24,8 @@ build: agent ## build bin/sandboxd and bin/sandboxd-agent
 agent: ## build the static program that is PID 1 in every box
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BIN)/sandboxd-agent ./cmd/sandboxd-agent
 
-run: build ## start the service on 127.0.0.1:8080 for real use (data in build/data)
-	$(BIN)/sandboxd serve --listen 127.0.0.1:8080 --data build/data
+run: build ## start the service for real use, on LISTEN (127.0.0.1:8080), data in build/data
+	$(BIN)/sandboxd serve --listen $(LISTEN) --data build/data
 
 demo: ## set up what is missing, build, and do the main job before your eyes
 	@scripts/provision.sh demo

@@ -104,7 +104,10 @@ func createProblem(err error) *Problem {
 func boxFacts(f sandbox.Facts, spec RunSpec) BoxFacts {
 	degraded := slices.Clone(f.Degraded)
 	if spec.Limits.IdleMs > 0 {
-		degraded = append(degraded, "limits.idleMs is recorded but no idle run is stopped yet.")
+		degraded = append(degraded, "limits.idleMs is recorded but no idle run is stopped yet")
+	}
+	if len(spec.Verify) > 0 {
+		degraded = append(degraded, "verify is recorded but no check is run by the service yet; run them with shell.run")
 	}
 	return BoxFacts{
 		Runtime: f.Runtime, ImageDigest: f.ImageDigest, WorkspacePath: f.WorkspacePath, UserID: f.UserID,

@@ -2,6 +2,7 @@ package runtime_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,9 +31,13 @@ func TestWhatIsNotHeldYetIsRefusedByName(t *testing.T) {
 	}
 	run, err := b.Kernel.CreateRun(context.Background(), runtime.RunSpec{
 		Budgets: runtime.BudgetsSpec{Calls: 5, FailedCalls: 5}, Task: runtime.Task{Title: "x"},
+		Limits: runtime.LimitsSpec{IdleMs: 1000}, Verify: []runtime.Check{{Name: "unit", Argv: []string{"true"}}},
 	}, runtime.CreateOptions{Wait: true})
 	require.NoError(t, err, "control: what is held")
 	require.Equal(t, runtime.RunReady, run.Status)
+	told := strings.Join(run.Sandbox.Degraded, "\n")
+	require.Contains(t, told, "limits.idleMs")
+	require.Contains(t, told, "verify")
 }
 
 func TestALimitBeyondWhatAnyMachineHasIsRefusedByField(t *testing.T) {

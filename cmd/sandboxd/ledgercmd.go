@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/sandboxd/sandboxd/runtime/ledger"
@@ -19,6 +22,9 @@ type verifyCmd struct {
 
 // Run verifies the ledger and prints what it found.
 func (c verifyCmd) Run(ctx context.Context) error {
+	if _, err := os.Stat(filepath.Join(c.Data, "ledger.db")); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no ledger in %s; name the service's data directory with --data", c.Data)
+	}
 	l, err := ledger.Open(ctx, ledger.Config{Path: filepath.Join(c.Data, "ledger.db"), ReadOnly: true})
 	if err != nil {
 		return err
