@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sandboxd/sandboxd/runtime/ledger"
 )
 
 func TestServingWithoutAKeyIsForLoopbackOnly(t *testing.T) {
@@ -60,4 +62,16 @@ func TestRelocateMovesEveryNameOfAPatch(t *testing.T) {
 func TestWrongUsageExitsTwo(t *testing.T) {
 	require.Equal(t, 2, run([]string{"no-such-command"}))
 	require.Equal(t, 0, run([]string{"version"}), "control")
+}
+
+func TestALedgerThatIsNotThereIsToldWithTheFlagThatNamesIt(t *testing.T) {
+	dir := t.TempDir()
+	err := verifyCmd{Data: dir}.Run(t.Context())
+	require.ErrorContains(t, err, dir)
+	require.ErrorContains(t, err, "--data")
+	require.NoFileExists(t, filepath.Join(dir, "ledger.db"), "looking makes none")
+	l, err := ledger.Open(t.Context(), ledger.Config{Path: filepath.Join(dir, "ledger.db")})
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	require.NoError(t, verifyCmd{Data: dir}.Run(t.Context()), "control: one that is there")
 }
