@@ -113,7 +113,10 @@ func (p plan) resources() container.Resources {
 func (p plan) tmpfs() map[string]string {
 	half := max(p.spec.Limits.ScratchBytes/2, 1<<20)
 	bounds := fmt.Sprintf("size=%d,nr_inodes=%d", half, sandbox.ScratchFiles(half))
+	shm := min(maxShmBytes, p.spec.Limits.MemoryBytes)
 	return map[string]string{
+		// In place of the engine's own, which bounds bytes alone.
+		shmTarget:           fmt.Sprintf("rw,noexec,nosuid,nodev,size=%d,nr_inodes=%d,mode=1777", shm, sandbox.ScratchFiles(shm)),
 		sandbox.ScratchPath: fmt.Sprintf("rw,exec,nosuid,nodev,%s,mode=1777", bounds),
 		sandbox.HomePath:    fmt.Sprintf("rw,exec,nosuid,nodev,%s,mode=700,uid=%d,gid=%d", bounds, sandbox.CommandUser, sandbox.CommandUser),
 	}

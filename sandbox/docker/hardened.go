@@ -195,9 +195,15 @@ func tmpfsOptions(mounts map[string]string) string {
 		if slices.Contains(set, "suid") || slices.Contains(set, "dev") {
 			return fmt.Sprintf("%s allows set-user-id programs or devices", target)
 		}
-		if sandbox.SystemPath(target) {
+		switch {
+		case target == shmTarget && !slices.Contains(set, "noexec"):
+			return fmt.Sprintf("%s lacks noexec", target)
+		case target != shmTarget && sandbox.SystemPath(target):
 			return fmt.Sprintf("%s hides a part of the system", target)
 		}
+	}
+	if mounts[shmTarget] == "" {
+		return shmTarget + " is the engine's, without a bound of files"
 	}
 	return ""
 }

@@ -149,6 +149,10 @@ var mutations = []struct {
 	{"runtime by path", "HostConfig.Runtime", func(_ *container.Config, h *container.HostConfig) { h.Runtime = "/tmp/runc" }},
 	{"old style bind", "HostConfig.Binds", func(_ *container.Config, h *container.HostConfig) { h.Binds = []string{"/:/host"} }},
 	{"tmpfs without bound", "HostConfig.Tmpfs", func(_ *container.Config, h *container.HostConfig) { h.Tmpfs["/tmp"] = "rw,nosuid,nodev" }},
+	{"shared memory of the engine's", "HostConfig.Tmpfs", func(_ *container.Config, h *container.HostConfig) { delete(h.Tmpfs, "/dev/shm") }},
+	{"shared memory for programs", "HostConfig.Tmpfs", func(_ *container.Config, h *container.HostConfig) {
+		h.Tmpfs["/dev/shm"] = strings.Replace(h.Tmpfs["/dev/shm"], "noexec", "exec", 1)
+	}},
 	{"tmpfs with any number of files", "HostConfig.Tmpfs", func(_ *container.Config, h *container.HostConfig) { h.Tmpfs["/tmp"] = "rw,nosuid,nodev,size=1m" }},
 	{"tmpfs with set-user-id", "HostConfig.Tmpfs", func(_ *container.Config, h *container.HostConfig) {
 		h.Tmpfs["/tmp"] = "size=1m,nr_inodes=9,nodev,nosuid,suid"

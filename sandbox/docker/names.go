@@ -17,6 +17,8 @@ const DefaultImage = "sandboxd/base"
 
 const (
 	maxShmBytes = 64 << 20
+	// shmTarget is where POSIX shared memory is.
+	shmTarget = "/dev/shm"
 	// emptyBytes bounds a tmpfs that only takes a place.
 	emptyBytes = 64 << 10
 )

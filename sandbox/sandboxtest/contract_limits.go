@@ -74,7 +74,7 @@ func fileLimits(t *testing.T, box sandbox.Box) {
 	require.NotZero(t, r.Code)
 	require.Contains(t, r.Err, "No space left on device")
 	ok(t, box, "rm -f /tmp/f*")
-	for _, dir := range []string{"/tmp", "$HOME"} {
+	for _, dir := range []string{"/tmp", "$HOME", "/dev/shm"} {
 		ok(t, box, "cd "+dir+" && mkdir n && cd n && for i in $(seq 100); do : >$i || exit 1; done; cd .. && rm -r n")
 		r = sh(t, box, "cd "+dir+" && mkdir n && cd n && for i in $(seq 20000); do : >$i || exit 1; done")
 		require.NotZero(t, r.Code, "empty files are memory of the box, and bounded too")
