@@ -28,6 +28,9 @@ type CallJournal interface {
 	// returns when that is on disk (synced). A second result for one call is an
 	// error, and changes nothing. artifacts become findable by it.
 	Result(ctx context.Context, call Call, usage RunUsage, drafts ...Draft) error
+	// Bound returns the call that has bound a key, or a *Problem with
+	// ProblemNotFound.
+	Bound(ctx context.Context, runID, toolName, key string) (Call, error)
 	// Call returns one call of a run, or a *Problem with ProblemNotFound.
 	Call(ctx context.Context, runID, callID string) (Call, error)
 }

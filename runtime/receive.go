@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,12 +15,12 @@ import (
 // on its road. A bound idempotency key leads to the earlier call, on its way
 // or done.
 func (k *Kernel) receive(ctx context.Context, p Proposal) (*flight, error) {
-	run, err := k.live(ctx, p.RunID)
-	if err != nil {
-		return nil, err
-	}
 	if len(p.Arguments) == 0 { // left out; null is a value, and no object
 		p.Arguments = json.RawMessage("{}")
+	}
+	run, err := k.live(ctx, p.RunID)
+	if err != nil {
+		return k.recall(ctx, p, err)
 	}
 	call, err := newCall(run, p, k.now())
 	if err != nil {
@@ -45,6 +46,23 @@ func (k *Kernel) receive(ctx context.Context, p Proposal) (*flight, error) {
 	return f, nil
 }
 
+// recall finds what a repeated call of an ended run came to: whoever lost the
+// answer, to a restart say, still gets it. Otherwise over says why there is no
+// new call.
+func (k *Kernel) recall(ctx context.Context, p Proposal, over error) (*flight, error) {
+	if problem, ok := errors.AsType[*Problem](over); p.IdempotencyKey == "" || !ok || problem.Code != ProblemRunNotActive {
+		return nil, over
+	}
+	prior, err := k.journal.Bound(ctx, p.RunID, p.ToolName, p.IdempotencyKey)
+	switch hash := argumentsHash(p.Arguments); {
+	case err != nil || prior.State != CallDone:
+		return nil, over
+	case prior.ArgumentsHash != hash:
+		return nil, Problemf(ProblemIdempotency, "The idempotency key was used with other arguments by call %s, and the run is over. Create a new run for a new call.", prior.ToolCallID)
+	}
+	return landed(prior), nil
+}
+
 // rejoin finds the flight of an earlier call with the same key. Between the
 // ledger's answer and the look here it may have landed.
 func (k *Kernel) rejoin(run *liveRun, prior Call) *flight {
@@ -68,13 +86,6 @@ func (k *Kernel) reload(run *liveRun, prior Call) *flight {
 }
 
 func newCall(run *liveRun, p Proposal, now time.Time) (Call, error) {
-	args := p.Arguments
-	hash, err := schema.HashJSON(args)
-	if err != nil {
-		// Arguments without a canonical form are refused by check; what was
-		// proposed is hashed as it came.
-		hash = schema.HashBytes(args)
-	}
 	id, err := uuid.NewV7()
 	if err != nil {
 		return Call{}, err
@@ -86,12 +97,22 @@ func newCall(run *liveRun, p Proposal, now time.Time) (Call, error) {
 		ParentCallID:   p.ParentCallID,
 		ToolName:       p.ToolName,
 		ToolVersion:    p.ToolVersion,
-		Arguments:      run.redactJSON(args),
-		ArgumentsHash:  hash,
+		Arguments:      run.redactJSON(p.Arguments),
+		ArgumentsHash:  argumentsHash(p.Arguments),
 		IdempotencyKey: p.IdempotencyKey,
 		RequestedAt:    now,
 		RequestedBy:    p.RequestedBy,
 		Trace:          p.Trace,
 		State:          CallQueued,
 	}, nil
+}
+
+// argumentsHash is over the arguments as proposed. Those without a canonical
+// form are refused by check, and hashed as they came.
+func argumentsHash(args json.RawMessage) string {
+	hash, err := schema.HashJSON(args)
+	if err != nil {
+		return schema.HashBytes(args)
+	}
+	return hash
 }

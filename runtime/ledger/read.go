@@ -28,6 +28,15 @@ func (l *Ledger) Call(ctx context.Context, runID, callID string) (runtime.Call, 
 	return call, found(err, "There is no call %q in run %q.", callID, runID)
 }
 
+// Bound implements runtime.CallJournal.
+func (l *Ledger) Bound(ctx context.Context, runID, toolName, key string) (runtime.Call, error) {
+	row := l.readers.QueryRowContext(ctx,
+		`SELECT `+callColumns+` FROM calls WHERE run_id = ? AND tool_name = ? AND idempotency_key = ? AND bound = 1`,
+		runID, toolName, key)
+	call, err := scanCall(row)
+	return call, found(err, "No call of run %q has bound that key.", runID)
+}
+
 // Run implements runtime.RunJournal.
 func (l *Ledger) Run(ctx context.Context, runID string) (runtime.Run, error) {
 	row := l.readers.QueryRowContext(ctx, `SELECT `+runColumns+`
