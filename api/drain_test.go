@@ -16,7 +16,7 @@ import (
 
 // sendRaw sends a request of which declared bytes of body are announced and
 // body is all that comes, and returns the answer.
-func sendRaw(t *testing.T, w *world, method, path, headers string, declared int, body string) *http.Response {
+func sendRaw(t *testing.T, w *world, method, path, headers string, declared int, body string) (status int, media string, closes bool) {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
 	require.NoError(t, err)
@@ -26,8 +26,8 @@ func sendRaw(t *testing.T, w *world, method, path, headers string, declared int,
 	require.NoError(t, err, "the connection was cut under the sender")
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = resp.Body.Close() })
-	return resp
+	require.NoError(t, resp.Body.Close())
+	return resp.StatusCode, resp.Header.Get("Content-Type"), resp.Close
 }
 
 const asAlice = "Authorization: Bearer " + aliceKey + "\r\n"
@@ -46,10 +46,10 @@ func TestAClientThatStallsWithinItsBodyIsAnswered(t *testing.T) {
 		{"waiting to be told to go on", "POST", "/v1/none", asAlice + "Expect: 100-continue\r\n", 404},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			resp := sendRaw(t, w, c.method, c.path, c.headers, 100, "{")
-			require.Equal(t, c.status, resp.StatusCode)
-			require.Equal(t, "application/problem+json", resp.Header.Get("Content-Type"))
-			require.True(t, resp.Close, "the rest of the body would be read as a request")
+			status, media, closes := sendRaw(t, w, c.method, c.path, c.headers, 100, "{")
+			require.Equal(t, c.status, status)
+			require.Equal(t, "application/problem+json", media)
+			require.True(t, closes, "the rest of the body would be read as a request")
 		})
 	}
 	require.Equal(t, 200, w.do("POST", run+"/calls", `{"toolName": "echo"}`).status, "control: one that sends all of it")
@@ -58,8 +58,8 @@ func TestAClientThatStallsWithinItsBodyIsAnswered(t *testing.T) {
 func TestAClientThatSendsTooMuchIsToldSo(t *testing.T) {
 	w := newWorld(t, api.Limits{})
 	const size = 12 << 20
-	resp := sendRaw(t, w, "POST", "/v1/runs", asAlice, size, strings.Repeat("x", size))
-	require.Equal(t, 413, resp.StatusCode)
+	status, _, _ := sendRaw(t, w, "POST", "/v1/runs", asAlice, size, strings.Repeat("x", size))
+	require.Equal(t, 413, status)
 }
 
 func TestAConnectionServesOnAfterARefusedBody(t *testing.T) {
