@@ -60,6 +60,10 @@ func (s *suite) kill(t *testing.T) {
 	t.Run("a context that ends kills the tree", func(t *testing.T) { contextKill(t, box) })
 	t.Run("a kill that comes late or twice is harmless", func(t *testing.T) { lateKill(t, box) })
 	near.answers(t)
+	if !ownPids(box) {
+		t.Run("a fork bomb dies, be it with its box", func(t *testing.T) { sharedBomb(t, box) })
+		return
+	}
 	t.Run("a fork bomb at the pids limit dies and the box serves on", func(t *testing.T) { s.forkBomb(t, box, near) })
 	near.answers(t)
 }
@@ -133,6 +137,31 @@ func lateKill(t *testing.T, box sandbox.Box) {
 // without cgroups for its commands has one for all, and says so in its facts.
 func ownPids(box sandbox.Box) bool { return box.Facts().CgroupMode != "none" }
 
+// sharedBomb: where all commands share one pids limit, a bomb may take the
+// thread that the agent needs next, and the agent ends. Then the box ends with
+// it, at once and with the kind that says so; nothing hangs.
+func sharedBomb(t *testing.T, box sandbox.Box) {
+	p := start(t, box, sandbox.Command{Argv: []string{"bash", "-c", `trap '' TERM; b() { b | b & }; b; sleep 60`}})
+	time.Sleep(1500 * time.Millisecond)
+	if err := p.Kill(t.Context(), 100*time.Millisecond); err != nil {
+		require.Equal(t, sandbox.KindUnavailable, sandbox.KindOf(err), "%v", err)
+	}
+	exit, err := wait(t, p)
+	if err == nil {
+		require.Greater(t, exit.Killed, 3, "%+v", exit)
+		require.Equal(t, "works", ok(t, box, "echo works"))
+		return
+	}
+	require.Equal(t, sandbox.KindUnavailable, sandbox.KindOf(err), "%v", err)
+	select {
+	case <-box.Done():
+	case <-time.After(10 * time.Second):
+		t.Fatal("the box does not say that it is gone")
+	}
+	_, err = box.Start(t.Context(), sandbox.Command{Argv: []string{"true"}})
+	require.Equal(t, sandbox.KindUnavailable, sandbox.KindOf(err), "%v", err)
+}
+
 // forkBomb is bounded by the box's pids and processor limits, and by a kill
 // that comes in any case.
 func (s *suite) forkBomb(t *testing.T, box sandbox.Box, near *neighbour) {
@@ -143,9 +172,7 @@ func (s *suite) forkBomb(t *testing.T, box sandbox.Box, near *neighbour) {
 		p := start(t, box, sandbox.Command{Argv: []string{"bash", "-c", bomb}})
 		time.Sleep(1500 * time.Millisecond)
 		near.answers(t)
-		if ownPids(box) {
-			require.Equal(t, "works", ok(t, box, "echo works"), "a good command runs beside it")
-		}
+		require.Equal(t, "works", ok(t, box, "echo works"), "a good command runs beside it")
 		require.NoError(t, p.Kill(t.Context(), 100*time.Millisecond))
 		exit, err := wait(t, p)
 		require.NoError(t, err)
