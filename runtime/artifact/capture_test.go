@@ -1,16 +1,16 @@
 package artifact_test
 
 import (
-	"errors"
 	"io"
 	"math/rand/v2"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	"github.com/sandboxd/sandboxd/runtime/artifact"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/sandboxd/sandboxd/runtime/artifact"
 )
 
 func capture(text string, head, tail, chunk int) artifact.Excerpt {
@@ -140,25 +140,3 @@ func TestDescribeTellsTextFromBinary(t *testing.T) {
 		require.Equal(t, artifact.Description{Type: c.kind, Binary: c.binary}, artifact.Describe([]byte(c.in)), "%q", c.in)
 	}
 }
-
-func TestASpillOpensItsWriterOnlyForLongStreams(t *testing.T) {
-	var out strings.Builder
-	s := artifact.NewSpill(5, func() (io.Writer, error) { return &out, nil })
-	_, err := io.WriteString(s, "12345")
-	require.NoError(t, err)
-	require.False(t, s.Spilled())
-	_, err = io.WriteString(s, "6")
-	require.NoError(t, err)
-	require.True(t, s.Spilled())
-	_, err = io.WriteString(s, "789")
-	require.NoError(t, err)
-	require.Equal(t, "123456789", out.String())
-
-	fails := artifact.NewSpill(1, func() (io.Writer, error) { return nil, errNoRoom })
-	_, err = io.WriteString(fails, "12")
-	require.ErrorIs(t, err, errNoRoom)
-	_, err = io.WriteString(fails, "1")
-	require.ErrorIs(t, err, errNoRoom, "an error is final")
-}
-
-var errNoRoom = errors.New("no room")
