@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -102,7 +104,9 @@ func (k *killer) run(polite bool) {
 // terminate asks all to end and waits for the grace. A stopped process is
 // continued, or it could not hear.
 func (k *killer) terminate(seen map[int]bool) bool {
-	for pid := range seen {
+	// Parents first, who as a rule have the lower number: a shell whose child ends
+	// before its own signal comes would go on to the next line of its script.
+	for _, pid := range slices.Sorted(maps.Keys(seen)) {
 		_ = unix.Kill(pid, unix.SIGTERM)
 		_ = unix.Kill(pid, unix.SIGCONT)
 	}

@@ -238,3 +238,13 @@ func TestErrorSummaryNamesWhatFailed(t *testing.T) {
 	require.Equal(t, "test_a: AssertionError: 1 != 2", res.ErrorSummary[0].Message)
 	require.Contains(t, r.SafeMessage, "1 != 2")
 }
+
+func TestAPoliteEndRunsNoFurtherLineOfTheScript(t *testing.T) {
+	b := newBench(t)
+	for range 8 {
+		r := b.Call("shell.run", args{"script": "(sleep 60; echo next > next.txt) & (sleep 60; echo next > next.txt) & wait", "timeoutMs": 200})
+		require.Equal(t, runtime.TimedOut, r.Status)
+		require.Positive(t, r.Usage.ProcessesKilled, "control: there was something to end")
+		require.NoFileExists(t, filepath.Join(b.Dir, "next.txt"))
+	}
+}
