@@ -81,3 +81,6 @@ require (
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect
 )
+
+// The test engine keeps its data there, and changes it while packages are listed.
+ignore ./build
